@@ -21,7 +21,7 @@ help:
 	@echo 'make test-full exhaustive tables and many more random inputs, under 25 minutes'
 	@echo 'make soak     search for faults for MINUTES=60, and write what is found into build/soak'
 	@echo 'make docs     build the site into build/site'
-	@echo 'make docs-test build the site, run its notebook, open pages in a browser (Chromium)'
+	@echo 'make docs-test build the site, run all examples of pages and docstrings, open pages in Chromium'
 	@echo 'make far      compile programs for TPU and GPU, which need not be there, under 12 minutes'
 	@echo 'make far-full the same in all element types, and for 256 chips'
 	@echo 'make lint     check style and types only'
@@ -44,6 +44,8 @@ examples: environment
 	$(BIN)/python examples/meta.py
 	$(BIN)/python examples/optax_equinox.py
 	$(BIN)/python examples/optax_orbit.py
+	$(BIN)/python examples/flax_digits.py
+	$(BIN)/python examples/diffrax_fit.py
 	$(BIN)/python examples/custom_operations.py
 	$(BIN)/python examples/transformer.py
 	$(BIN)/python examples/variational_autoencoder.py
@@ -114,7 +116,7 @@ bench: environment
 
 # Ratios to JAX. A quiet machine makes the baseline, each kind of processor its own:
 # python -m benchmarks $(BENCH_CHECKED) --quick --repeat 7 --json benchmarks/baseline.json
-BENCH_CHECKED := memory tracing steps layers calls eager convolutions
+BENCH_CHECKED := memory tracing steps layers calls eager convolutions jax_code
 
 bench-check: environment
 	$(BIN)/python -m benchmarks $(BENCH_CHECKED) --quick --compare benchmarks/baseline.json

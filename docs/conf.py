@@ -10,7 +10,6 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE / "site")]
 os.environ["PYTHONPATH"] = str(HERE.parent)  # for the process that runs notebooks
 
-import coming_from_jax  # noqa: E402
 import docstrings  # noqa: E402
 import pictures  # noqa: E402
 import reference  # noqa: E402
@@ -62,7 +61,7 @@ def setup(app):
     """Writes the generated pages before Sphinx looks for pages."""
     generated = HERE / "generated"
     generated.mkdir(exist_ok=True)
-    for write in (reference.write, coming_from_jax.write, pictures.write):
+    for write in (reference.write, pictures.write):
         write(generated)
     app.add_lexer("mlir", TextLexer)  # Pygments knows none of it.
     app.connect("autodoc-process-docstring", docstrings.as_restructured_text, priority=400)

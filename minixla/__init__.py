@@ -6,22 +6,30 @@ Names load when they are first used, so that importing the package costs nothing
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from minixla.version import __version__ as __version__
+
 if TYPE_CHECKING:
     import minixla_ops as ops
     from minixla import (
         core,
+        custom_batching,
+        custom_derivatives,
         debug,
         distributed,
         dlpack,
         dtypes,
+        errors,
+        ffi,
         flatten_util,
         image,
+        lax,
         legalize,
         monitoring,
         nn,
         numpy,
         profiler,
         random,
+        ref,
         scipy,
         sharding,
         stages,
@@ -32,9 +40,9 @@ if TYPE_CHECKING:
     )
     from minixla.core import *
     from minixla.extension import *
+    from minixla.extension.compatibility import check_compatible
     from minixla.interop import *
-    from minixla.interop.jax_names import *
-    from minixla.tools.compatibility import check_compatible
+    from minixla.interop.jax_exports import *
     from minixla.tools.cost_reports import cost
     from minixla.tools.cross_check import cross_check
     from minixla.tools.evaluators import register_evaluator
@@ -46,9 +54,9 @@ if TYPE_CHECKING:
 # By the module that a name is looked for in, below.
 __all__ = ["core", "image", "nn", "numpy", "ops", "random", "scipy", "sharding", "check_grads"]
 __all__ += ["cost", "cross_check", "explore", "typing", "check_compatible", "check_op"]
-__all__ += ["flatten_util", "legalize", "register_evaluator", "test_util"]
+__all__ += ["flatten_util", "lax", "legalize", "register_evaluator", "test_util"]
 __all__ += ["ArgumentTypeError", "AssignmentError", "AttributeValueError", "ConcretizationError"]
-__all__ += ["AxisError", "DeadlockError", "DerivativeError", "ElementType", "ForeignCallError"]
+__all__ += ["AxisError", "DeadlockError", "DerivativeError", "ElementType"]
 __all__ += ["GradientCheckError", "Graph", "ImportError_", "IndexingError", "InfinityError"]
 __all__ += ["Instruction", "IntegerRangeError", "LeakedTracerError", "MinixlaError", "NaNError"]
 __all__ += ["NestingError", "Operation", "Shape", "ShapeError", "ShardingError", "SizeError"]
@@ -67,6 +75,13 @@ __all__ += ["Array", "BuildError", "InvalidArgumentError", "KernelError", "Parti
 __all__ += ["build_op_library", "custom_op", "export", "from_jax", "import_hlo", "import_stablehlo"]
 __all__ += ["installed_ops", "load_op_library", "register_op", "unchanged_shape"]
 # JAX's own, as they are.
+__all__ += ["Ref", "ad", "allow_f16_reductions", "auto_pcast", "check_tracer_leaks"]
+__all__ += ["custom_batching", "custom_derivatives", "default_matmul_precision", "ds", "empty_ref"]
+__all__ += ["enable_checks", "enable_custom_prng", "errors", "ffi", "free_ref", "freeze"]
+__all__ += ["fwd_and_bwd", "jax2tf_associative_scan_reductions", "legacy_prng_key", "make_jaxpr"]
+__all__ += ["make_user_context", "memory", "named_call", "named_scope", "new_ref", "no_execution"]
+__all__ += ["no_tracing", "numpy_dtype_promotion", "numpy_rank_promotion", "ref", "reshard"]
+__all__ += ["remove_size_one_mesh_axis_from_type", "smap", "softmax_custom_jvp", "typeof"]
 __all__ += ["array_garbage_collection_guard", "block_until_ready", "clear_caches", "config"]
 __all__ += ["copy_to_host_async", "debug", "debug_key_reuse", "default_backend", "default_device"]
 __all__ += ["default_prng_impl", "Device", "device_count", "device_get", "devices", "disable_jit"]
@@ -79,16 +94,17 @@ __all__ += ["profiler", "set_mesh", "ShapeDtypeStruct", "Shard", "stages", "thre
 __all__ += ["threefry_partitionable", "transfer_guard", "transfer_guard_device_to_device"]
 __all__ += ["transfer_guard_device_to_host", "transfer_guard_host_to_device", "tree", "tree_util"]
 
-__version__ = "0.1.0"
 
 # Where a name is looked for, cheapest first.
 _HOMES = ("minixla.core", "minixla.transforms", "minixla.interop", "minixla.extension")
-_HOMES += ("minixla.interop.jax_names",)
-_TOOLS = {"check_grads": "gradient_check", "cost": "cost_reports", "cross_check": "cross_check"}
-_TOOLS |= {"check_compatible": "compatibility", "check_op": "operation_check"}
-_TOOLS |= {"explore": "explorer", "register_evaluator": "evaluators"}
-_MODULES = {"core", "debug", "distributed", "dlpack", "dtypes", "flatten_util", "image"}
-_MODULES |= {"legalize", "monitoring", "nn", "numpy", "ops", "profiler", "random", "scipy"}
+_HOMES += ("minixla.interop.jax_exports",)
+_TOOLS = {"check_grads": "tools.gradient_check", "cost": "tools.cost_reports"}
+_TOOLS |= {"check_compatible": "extension.compatibility", "check_op": "tools.operation_check"}
+_TOOLS |= {"cross_check": "tools.cross_check", "explore": "tools.explorer"}
+_TOOLS |= {"register_evaluator": "tools.evaluators"}
+_MODULES = {"core", "custom_batching", "custom_derivatives", "debug", "distributed", "dlpack"}
+_MODULES |= {"dtypes", "errors", "ffi", "flatten_util", "image", "ref"}
+_MODULES |= {"lax", "legalize", "monitoring", "nn", "numpy", "ops", "profiler", "random", "scipy"}
 _MODULES |= {"sharding", "stages", "test_util", "tree", "tree_util", "typing"}
 
 
@@ -104,7 +120,7 @@ if not TYPE_CHECKING:  # to type checkers there is nothing besides what is impor
         if name in _MODULES:
             value: Any = importlib.import_module(f"minixla.{name}")
         elif name in _TOOLS:
-            value = getattr(importlib.import_module(f"minixla.tools.{_TOOLS[name]}"), name)
+            value = getattr(importlib.import_module(f"minixla.{_TOOLS[name]}"), name)
         else:
             homes = (importlib.import_module(home) for home in _HOMES)
             value = next(getattr(home, name) for home in homes if name in home.__all__)

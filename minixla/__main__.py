@@ -4,8 +4,8 @@ import contextlib
 import os
 import sys
 
-# `python -m` puts the current folder first, whose files are not to be run.
-with contextlib.suppress(OSError):  # that may be gone
+# `python -m` puts the current folder first; its files must not run.
+with contextlib.suppress(OSError):  # the folder may have been deleted
     if not sys.flags.safe_path and sys.path[0] == os.getcwd():
         del sys.path[0]
 

@@ -1,7 +1,8 @@
-"""Pictures, resized and moved: the functions of jax.image."""
+"""Resize and transform images (JAX: jax.image)."""
 
-from jax.image import ResizeMethod  # noqa: F401 - an enumeration is taken as it is
+import sys
 
-from minixla.interop.jax_modules import all_of_jax
+from jax import image
+from jax.image import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
 
-__all__ = all_of_jax(globals())  # pyright: ignore[reportUnsupportedDunderAll]  # computed
+sys.modules[__name__] = image

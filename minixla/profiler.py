@@ -1,8 +1,8 @@
-"""Profiles of running programs, as they are (JAX: jax.profiler)."""
+"""Profiles of running programs: another name for `jax.profiler`."""
 
 import sys
 
 from jax import profiler
-from jax.profiler import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
+from jax.profiler import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]  # for type checkers
 
 sys.modules[__name__] = profiler

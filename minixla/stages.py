@@ -1,8 +1,8 @@
-"""Stages of compilation, as they are (JAX: jax.stages)."""
+"""Stages of compilation: another name for `jax.stages`."""
 
 import sys
 
 from jax import stages
-from jax.stages import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
+from jax.stages import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]  # for type checkers
 
 sys.modules[__name__] = stages

@@ -1,8 +1,8 @@
-"""Functions of trees of values by short names, as they are (JAX: jax.tree)."""
+"""Functions of pytrees by short names: another name for `jax.tree`."""
 
 import sys
 
 from jax import tree
-from jax.tree import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
+from jax.tree import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]  # for type checkers
 
 sys.modules[__name__] = tree

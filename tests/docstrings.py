@@ -52,7 +52,8 @@ def parts_of(text: str) -> Parts:
 def functions_of(namespace: ModuleType) -> dict[str, Any]:
     """The public functions of a namespace by name: what can be called and is no class or object.
 
-    An object that is called, as a ufunc is, counts where it has a signature and a name of its own.
+    JAX's functions are left out, because their docstrings are JAX's. A callable object, such as a
+    ufunc, counts if it has its own signature and name.
     """
     names = getattr(namespace, "__all__", None) or dir(namespace)
     found = {name: getattr(namespace, name) for name in names if not name.startswith("_")}
@@ -60,7 +61,9 @@ def functions_of(namespace: ModuleType) -> dict[str, Any]:
 
 
 def _is_function(value: Any) -> bool:
-    return callable(value) and not inspect.isclass(value) and hasattr(value, "__name__")
+    is_jaxs = str(getattr(value, "__module__", "")).partition(".")[0] == "jax"
+    is_plain = callable(value) and not inspect.isclass(value) and not is_jaxs
+    return is_plain and hasattr(value, "__name__")
 
 
 def missing_parts(

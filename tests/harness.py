@@ -18,8 +18,9 @@ import minixla as mx
 from minixla.core import Tracer
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
-from minixla.core.stablehlo_text import Emitter
 from minixla.core.tracing import trace_to_graph
+from minixla.engine.platform_text import PlatformEmitter
+from minixla.legalize import Target
 from minixla_ops.programs.reference_evaluation import reference_graph
 from tests.compilation import QUICKLY
 from tests.oracles.compare import assert_same
@@ -39,6 +40,8 @@ __all__ = [
     "compiled_together",
     "graph_of",
     "results_together",
+    "text_for",
+    "through_stablehlo",
     "together",
     "unwrapped",
 ]
@@ -157,6 +160,20 @@ def compiled_rows(
     return result
 
 
+def through_stablehlo(function: Function) -> Function:
+    """Import a JAX function of arrays as a program, which our rules differentiate."""
+
+    @functools.cache
+    def program(*shapes: Any) -> Any:
+        structs = [jax.ShapeDtypeStruct(*each) for each in shapes]
+        return mx.import_stablehlo(jax.jit(function).lower(*structs).as_text())
+
+    def imported(*args: Any) -> Any:
+        return program(*[(x.shape, x.dtype) for x in map(mx.numpy.asarray, args)])(*args)
+
+    return imported
+
+
 def graph_of(function: Function, operands: Sequence[np.ndarray]) -> Graph:
     """The graph of `function` for operands of exactly these types, whatever JAX's 64-bit mode."""
     shapes = [Shape(np.asarray(x).dtype, np.shape(x)) for x in operands]
@@ -213,7 +230,7 @@ def check_operation(
     ]
     for name, run, wanted, bound in oracles:
         if wanted:
-            actual = unwrapped(given[run]) if given else run(graph.stablehlo(), operands)
+            actual = unwrapped(given[run]) if given else run(text_for(run, graph), operands)
             for one, other in zip(expected, actual, strict=True):
                 assert_same(
                     one,
@@ -227,15 +244,21 @@ def check_operation(
     return expected
 
 
+def text_for(run: Oracle, graph: Graph) -> str:
+    """The text that an oracle gets: for XLA what it receives on a CPU, without calls of kernels."""
+    if run in (run_xla, run_xla_optimized):
+        return PlatformEmitter(Target("cpu")).module(graph)
+    return graph.stablehlo()
+
+
 def results_together(
     run: Oracle,
     rows: Mapping[Hashable, tuple[Function, Sequence[np.ndarray]]],
-    platform: str | None = None,
 ) -> dict[Any, Outcome]:
     """What an oracle gives for each row, a function and its operands, all in one module.
 
     A module costs XLA more than a row. Where the rows fail together, halves of them are asked: a
-    row that fails alone has its error for an outcome. With a platform they have its form.
+    row that fails alone has its error for an outcome.
     """
     counts: list[int] = []
 
@@ -250,14 +273,14 @@ def results_together(
 
     operands = [x for _, each in rows.values() for x in each]
     try:
-        text = Emitter(platform=platform).module(graph_of(together, operands))
+        text = text_for(run, graph_of(together, operands))
         results = iter(run(text, operands))
     except Exception as error:
         if len(rows) == 1:
             return dict.fromkeys(rows, error)
         half, items = len(rows) // 2, list(rows.items())
         parts = dict(items[:half]), dict(items[half:])
-        return results_together(run, parts[0], platform) | results_together(run, parts[1], platform)
+        return results_together(run, parts[0]) | results_together(run, parts[1])
     return {name: list(islice(results, n)) for name, n in zip(rows, counts, strict=True)}
 
 

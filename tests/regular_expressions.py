@@ -1,4 +1,4 @@
-"""Which repeats of a regular expression may take more than linear time, and where ours are."""
+"""Find regular expressions that may take more than linear time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from re import _constants as codes  # type: ignore[attr-defined]
-from re import _parser as parser  # type: ignore[attr-defined]
+from re import _constants as codes  # type: ignore[attr-defined]  # private, no stubs
+from re import _parser as parser  # type: ignore[attr-defined]  # private, no stubs
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
@@ -28,7 +28,7 @@ _FUNCTIONS = {
     "subn",
 }
 _LIBRARY = os.path.dirname(re.__file__)
-# Processes that help, and what is no module of Python's.
+# Helper processes, and files that are not Python modules.
 _SCRIPTS = ("__main__", "_process", ".process", ".worker", ".library")
 _PROBES = [chr(code) for code in range(128)] + ["é", "\u2028", "٣"]
 
@@ -39,7 +39,7 @@ def is_unbounded(item: Any) -> bool:
 
 
 def parts(item: Any) -> list[Any]:
-    """The patterns directly within an item."""
+    """Return the patterns directly within an item."""
     kind, value = item
     if kind in _REPEATS:
         return [value[2]]
@@ -69,7 +69,7 @@ def nested(pattern: Any) -> bool:
 
 
 def _accepts(item: Any, flags: int) -> set[str]:
-    """The characters with which an item may begin, of those that are probed."""
+    """Return the probed characters with which an item may begin."""
     kind, value = item
     if kind in _REPEATS:
         return _begins(value[2], flags)
@@ -85,7 +85,8 @@ def _accepts(item: Any, flags: int) -> set[str]:
         return set(_PROBES)
     state = parser.State()
     state.str, state.flags = "", flags
-    compiled = re._compiler.compile(parser.SubPattern(state, [item]), flags)  # type: ignore[attr-defined]
+    single = parser.SubPattern(state, [item])
+    compiled = re._compiler.compile(single, flags)  # type: ignore[attr-defined]  # private
     return {each for each in _PROBES if compiled.match(each)}
 
 
@@ -99,13 +100,13 @@ def _begins(pattern: Any, flags: int) -> set[str]:
 
 
 def _least(item: Any) -> int:
-    """How many characters an item takes at least."""
+    """Return the minimal length of a match of an item."""
     state = parser.State()
     return parser.SubPattern(state, [item]).getwidth()[0]
 
 
 def _ends(item: Any) -> list[Any]:
-    """The repeats without a limit with which an item may end."""
+    """Return the unlimited repeats with which an item may end."""
     if is_unbounded(item):
         return [item]
     return [end for each in parts(item) for end in _last(each)]
@@ -145,7 +146,7 @@ def adjacent(pattern: Any, flags: int) -> bool:
 
 
 def fault_of(pattern: str | bytes, flags: int = 0) -> str:
-    """What is wrong with a pattern; nothing if it takes linear time from each position."""
+    """Describe the fault of a pattern; empty if it takes linear time from each position."""
     parsed = parser.parse(pattern, flags)
     flags = parsed.state.flags
     if nested(parsed):
@@ -156,7 +157,7 @@ def fault_of(pattern: str | bytes, flags: int = 0) -> str:
 
 
 def literal_patterns() -> Iterator[tuple[str, Any]]:
-    """Where `re`'s functions are called, and the pattern; None where it is no literal."""
+    """Return the calls of `re`'s functions and their patterns; None if not a literal."""
     for folder in ("minixla", "minixla_ops"):
         for file in sorted((ROOT / folder).rglob("*.py")):
             for node in ast.walk(ast.parse(file.read_text())):
@@ -170,9 +171,9 @@ def literal_patterns() -> Iterator[tuple[str, Any]]:
 
 
 def compiled_patterns() -> Iterator[tuple[str, str | bytes, int]]:
-    """Where our modules compile patterns when they are imported, the pattern, and its flags."""
+    """Return where our modules compile patterns on import, the patterns, and their flags."""
     found: dict[tuple[str | bytes, int], str] = {}
-    compile_pattern = re._compiler.compile  # type: ignore[attr-defined]
+    compile_pattern = re._compiler.compile  # type: ignore[attr-defined]  # private
 
     def compiled(pattern: Any, flags: int = 0) -> Any:
         frame: Any = sys._getframe(1)
@@ -184,7 +185,7 @@ def compiled_patterns() -> Iterator[tuple[str, str | bytes, int]]:
         return compile_pattern(pattern, flags)
 
     re.purge()
-    re._compiler.compile = compiled  # type: ignore[attr-defined]
+    re._compiler.compile = compiled  # type: ignore[attr-defined]  # private
     for package in map(importlib.import_module, ("minixla", "minixla_ops")):
         for each in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not each.name.endswith(_SCRIPTS):

@@ -127,9 +127,19 @@ def equinox(module: Any) -> tuple[Any, tuple[Any, ...]]:
         scores = jax.vmap(equinox.combine(parameters, structure))(images)
         return optax.softmax_cross_entropy_with_integer_labels(scores, labels).mean()
 
-    step = module.training(mx, mx.from_jax, loss, optimizer)
+    step = module.training(mx, loss, optimizer)
     images, labels = np.zeros((8, 1, 8, 8), np.float32), np.zeros(8, np.int32)
     return step, (parameters, optimizer.init(parameters), images, labels)
+
+
+def flax(module: Any) -> tuple[Any, tuple[Any, ...]]:
+    import optax
+
+    network, optimizer = module.Network(), optax.adamw(1e-2)
+    images, labels = np.zeros((8, 8, 8, 1), np.float32), np.zeros(8, np.int32)
+    variables = jax.jit(network.init, static_argnums=2)(jax.random.key(0), images, True)
+    step = module.training(mx, module.loss_of(network), optimizer)
+    return step, (variables, optimizer.init(variables["params"]), images, labels)
 
 
 #: Of the others a program, and its arguments.
@@ -139,6 +149,7 @@ EXAMPLES = {
     "meta": strengths,
     "optax_orbit": orbit,
     "optax_equinox": equinox,
+    "flax_digits": flax,
 }
 
 
@@ -216,5 +227,6 @@ def test_a_training_step_for_a_pod(chips, capsys, monkeypatch):
 def test_every_example_has_a_row():
     helpers = {"comparison", "losses"}
     others = {"custom_operations", "sharded_mlp", "multi_process", "data_parallel", "far_pod"}
+    others |= {"diffrax_fit"}  # in double precision
     found = {each.stem for each in (ROOT / "examples").glob("*.py")}
     assert found == {*RECORDED, *EXAMPLES, *helpers, *others}

@@ -1,5 +1,5 @@
-"""Regular expressions of ours take linear time: no repeat without a limit stands in another, or
-beside one that takes the same characters.
+"""Our regular expressions take linear time: unlimited repeats are not nested, and adjacent ones
+match different characters.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def test_literals():
 
 
 def test_patterns_that_are_put_together():
-    """Modules compile these when they are imported, in a process of their own."""
+    """Modules compile these when they are imported, in a separate process."""
     words = [sys.executable, "-m", "tests.regular_expressions"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
     count, *faults = done.stdout.splitlines()

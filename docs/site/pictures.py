@@ -9,7 +9,7 @@ import numpy
 
 import minixla as mx
 import minixla.numpy as np
-from minixla.core.drawing import html_of
+from minixla.tools.drawing import html_of
 
 
 def loss(w, x):

@@ -16,6 +16,7 @@ NAMESPACES = {
     "minixla.numpy": "NumPy's functions, with NumPy's broadcasting and JAX's promotion.",
     "minixla.numpy.linalg": "Linear algebra.",
     "minixla.numpy.fft": "Fourier transforms.",
+    "minixla.lax": "The functions of `jax.lax`.",
     "minixla.random": "Random numbers from keys.",
     "minixla.nn": "Functions of neural networks.",
     "minixla.nn.initializers": "Initial weights.",
@@ -66,7 +67,8 @@ def _within(name: str) -> dict[str, str]:
 def first_line(value: Any) -> str:
     """The first line of what documents a value."""
     text = inspect.getdoc(value) if callable(value) or isinstance(value, ModuleType) else None
-    return text.strip().split("\n\n")[0].replace("\n", " ") if text else ""
+    line = text.strip().split("\n\n")[0].replace("\n", " ") if text else ""
+    return line.partition(" .. ")[0]  # drop a directive, which is not allowed in a table
 
 
 def is_ours(value: Any) -> bool:

@@ -1,5 +1,8 @@
 """The foundation: element types, shapes, graphs, tracing, errors. No operations here."""
 
+from minixla.core import jax_version as _jax_version  # noqa: F401 - checks the release first
+
+# isort: split
 from minixla.core import errors
 from minixla.core.attributes import Literal, attribute
 from minixla.core.builders import builder

@@ -90,7 +90,7 @@ class Field(NamedTuple):
     name: str = ""
 
     def named(self, name: str) -> "Field":
-        """The field under a name in the class, which it also has in texts by default.
+        """Name a field as in the class; texts use the same name by default.
 
         A field that already has a name keeps it in messages.
         """

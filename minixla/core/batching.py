@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+import jax.core
+from jax.sharding import PartitionSpec
+
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape
-from minixla.core.tracer import WrappingTracer, unknown_value, unwrapped, wrapped
+from minixla.core.tracer import WrappingTracer, abstract_value, unknown_value, unwrapped, wrapped
 from minixla.core.tracing import Trace, _state, shape_of
 
 
@@ -20,6 +23,22 @@ class BatchTracer(WrappingTracer):
         self._shape = _member_shape(shape_of(value), dimension)
         self.value = value
         self.known = dimension
+
+    @property
+    def aval(self) -> Any:
+        own = abstract_value(self._shape, self.weak_type)
+        whole = getattr(self.value, "aval", None)
+        if whole is None or self.known is None or not isinstance(whole, jax.core.ShapedArray):
+            return own if whole is None or self.known is not None else whole
+        specs = [spec for at, spec in enumerate(whole.sharding.spec.partitions) if at != self.known]
+        sharding = whole.sharding.update(spec=PartitionSpec(*specs))
+        return own.update(sharding=sharding, manual_axis_type=whole.manual_axis_type)
+
+    def to_concrete_value(self) -> Any:
+        return None
+
+    def _contents(self) -> list[tuple[str, Any]]:
+        return [("value", self.value)]
 
     def _concrete(self, wanted: str) -> Any:
         where = "from a value that differs over the batch"
@@ -42,7 +61,7 @@ class BatchTrace(Trace):
     """Computes on whole batches under the parent trace."""
 
     transformation = "vmap"
-    sees_all = False
+    forwards = True
     prefix = "batched"
     __slots__ = ("name", "size")
 
@@ -67,7 +86,7 @@ class BatchTrace(Trace):
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
         values, dimensions, is_batched = unwrapped(self, BatchTracer, operands)
         if not is_batched and operation.stage_operands is not None and self.parent.parent:
-            # The function that it runs may read values of the batch.
+            # The function that the operation runs may read values of the batch.
             staged, operands_read = operation.stage_operands(operands)
             if any(map(self.is_own, operands_read)):
                 return self.process(staged, operands_read)

@@ -1,5 +1,6 @@
 """Builder functions of operations, derived from their classes."""
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,14 +27,14 @@ def operand_list(values: Any, subject: str, name: str) -> Sequence[Any]:
 def builder(cls: type[Operation], **renamed: str) -> Callable[..., Any]:
     """The function that applies an operation to operands, with attributes behind them.
 
-    Its name, signature, defaults and documentation are those of the class; a last operand whose
-    name ends in `...` is a sequence of arrays. Where it does more, it is the class's static method
-    `build`. `renamed` are the parameters of attributes that have another name; that of
-    `output_shape` is `shape`, which every operation has.
+    Its name, signature, defaults and documentation are those of the class, which
+    `inspect.getsource` shows; a last operand whose name ends in `...` is a sequence of arrays. A
+    builder that does more is a function with the decorator `builds`.
 
     Args:
         cls: the class.
-        renamed: by attribute's name, its parameter's.
+        renamed: parameter names by attribute, where they differ. `output_shape` becomes `shape`,
+            which is a method of every operation.
 
     Returns:
         A function of the operands and attributes.
@@ -45,11 +46,6 @@ def builder(cls: type[Operation], **renamed: str) -> Callable[..., Any]:
         Array(-2., dtype=float32)
     """
     renamed = {"output_shape": "shape", **renamed}
-    if "build" in vars(cls):
-        own = vars(cls)["build"].__func__
-        # Messages name it by its code.
-        own.__code__ = own.__code__.replace(co_name=cls.builder_name, co_qualname=cls.builder_name)
-        return builds(cls)(own)
     space: dict[str, Any] = {"operation": cls, "operand_list": operand_list}
     space["__name__"] = cls.__module__
     annotations: dict[str, str] = {}
@@ -82,7 +78,15 @@ def builder(cls: type[Operation], **renamed: str) -> Callable[..., Any]:
     function = space[cls.builder_name]
     function.__annotations__ = annotations
     function.default = space.get("default")  # the operation, where no attribute need be given
-    return builds(cls)(function)
+    return derived(cls, function)
+
+
+def derived(cls: type[Operation], function: Function) -> Function:
+    """Name and document a builder whose source is its class."""
+    named: Any = builds(cls)(function)
+    # `inspect` takes both from what is wrapped, and the class has another signature.
+    named.__signature__, named.__wrapped__ = inspect.signature(named), cls
+    return named
 
 
 def builds(cls: type[Operation]) -> Callable[[Function], Function]:

@@ -64,7 +64,7 @@ def stream_to_parent() -> Any:
 
 
 def module_path() -> str:
-    """Where processes that help find modules: where this one does, but for the current folder.
+    """Return the module search path of helper processes: this one's without the current folder.
 
     That one counts only if PYTHONPATH names it, or if this package is there and nowhere else.
     """

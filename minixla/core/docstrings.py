@@ -20,7 +20,6 @@ later ones count.
 import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from inspect import CO_VARARGS, CO_VARKEYWORDS, Parameter, cleandoc, signature
 from pathlib import Path
 from textwrap import dedent, indent
@@ -31,14 +30,10 @@ from minixla.core.operation_docstrings import joined, sections
 from minixla.core.source import offer_functions
 
 _ROW = re.compile(r"^(?=\S)", re.MULTILINE)
-_TEXTS = ("__doc__", "complete_docstring")
 
 
 def complete(package: str, modules: Sequence[ModuleType], file: Path, source: str = "") -> None:
     """Puts together the docstrings of functions from their own ones and their blocks of a file.
-
-    Objects that are not functions have an attribute `complete_docstring` to be set: what makes of
-    a docstring and the names of parameters the whole one, when it is asked for.
 
     Args:
         package: the name of a package, which need not be loaded; its functions' blocks are named
@@ -55,11 +50,9 @@ def complete(package: str, modules: Sequence[ModuleType], file: Path, source: st
     for name, function in _functions_of(package, modules):
         rows = blocks.get(name, {})
         origin = rows.get("Source") or source.format(name)
-        whole = partial(_completed, rows=rows, shared=shared, source=origin)
-        if hasattr(function, "complete_docstring"):
-            function.complete_docstring = whole
-        elif function.__doc__:  # Python may have left them out
-            function.__doc__ = whole(function.__doc__, parameter_names(function))
+        if function.__doc__:  # Python may have left them out
+            names = parameter_names(function)
+            function.__doc__ = _completed(function.__doc__, names, rows, shared, origin)
 
 
 def _functions_of(package: str, modules: Iterable[ModuleType]) -> Iterator[tuple[str, Any]]:
@@ -69,7 +62,7 @@ def _functions_of(package: str, modules: Iterable[ModuleType]) -> Iterator[tuple
         prefix = module.__name__.removeprefix(package).lstrip(".")
         for value in map(module.__dict__.__getitem__, module.__all__):
             own = getattr(value, "__dict__", {})
-            has_text = isinstance(value, FunctionType) or not own.keys().isdisjoint(_TEXTS)
+            has_text = isinstance(value, FunctionType) or "__doc__" in own
             if not callable(value) or isinstance(value, type) or not has_text or id(value) in met:
                 continue
             if value.__module__.startswith(package):

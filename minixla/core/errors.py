@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
+import jax.errors
 import numpy as np
 
 from minixla.core.source import Source, find_source, printable, public_name
@@ -13,11 +14,10 @@ from minixla.core.tracebacks import mark_frames
 
 # What users see of them.
 __all__ = ["ArgumentTypeError", "AssignmentError", "AttributeValueError", "ConcretizationError"]
-__all__ += ["AxisError", "DeadlockError", "DerivativeError"]
-__all__ += ["ForeignCallError", "GradientCheckError", "ImportError_", "IndexingError"]
-__all__ += ["InfinityError", "IntegerRangeError", "LeakedTracerError", "MinixlaError", "NaNError"]
-__all__ += ["NestingError", "ShapeError", "ShardingError", "SizeError", "TransformError"]
-__all__ += ["UnsupportedError"]
+__all__ += ["AxisError", "DeadlockError", "DerivativeError", "GradientCheckError", "ImportError_"]
+__all__ += ["IndexingError", "InfinityError", "IntegerRangeError", "LeakedTracerError"]
+__all__ += ["MinixlaError", "NaNError", "NestingError", "ShapeError", "ShardingError", "SizeError"]
+__all__ += ["TransformError", "UnsupportedError"]
 
 
 class MinixlaError(Exception):
@@ -50,7 +50,7 @@ class ArgumentTypeError(AttributeValueError, TypeError):
 
 
 class UnsupportedError(AttributeValueError, NotImplementedError):
-    """An argument has a value that SciPy or NumPy know and JAX, whose function it is, does not."""
+    """Error raised when a function, an argument value or a JAX primitive is not supported."""
 
 
 class ShardingError(MinixlaError, ValueError):
@@ -61,16 +61,18 @@ class IntegerRangeError(AttributeValueError, OverflowError):
     """A Python int is too large for the element type that it would have."""
 
 
-class ConcretizationError(MinixlaError, TypeError):
-    """The value of a staged tracer was asked for where only its shape is known."""
+class ConcretizationError(MinixlaError, jax.errors.ConcretizationTypeError):
+    """The value of a staged tracer was asked for where only its shape is known.
+
+    It is also JAX's error, which JAX's functions catch where they can do without the value.
+    """
+
+    def __init__(self, message: str) -> None:
+        TypeError.__init__(self, message)
 
 
 class AssignmentError(MinixlaError, TypeError):
     """An element of an array was assigned to, which only NumPy's arrays let one do."""
-
-
-class ForeignCallError(MinixlaError, ValueError):
-    """A function of another library was given a tracer, which it cannot read."""
 
 
 class IndexingError(ShapeError, IndexError):
@@ -81,8 +83,11 @@ class AxisError(AttributeValueError, np.exceptions.AxisError, IndexingError):
     """An axis is out of range: NumPy's error, which is a ValueError and an IndexError."""
 
 
-class LeakedTracerError(MinixlaError, ValueError):
+class LeakedTracerError(MinixlaError, jax.errors.UnexpectedTracerError, ValueError):
     """A tracer was used after the function whose trace made it had returned."""
+
+    def __init__(self, message: str) -> None:
+        TypeError.__init__(self, message)
 
 
 class DerivativeError(MinixlaError, TypeError):

@@ -54,7 +54,7 @@ class ForwardTrace(Trace):
     """Computes primals under the parent trace and pushes tangents along."""
 
     transformation = prefix = memo_key = "jvp"
-    sees_all = False
+    forwards = True
     #: `derive(operation, primals, tangents)`: results and tangents (None: zero), under the parent.
     derive = staticmethod(jvp_of)
     __slots__ = ()
@@ -102,10 +102,13 @@ class PartialTrace(GraphTrace):
     """Records operations on its own tracers; computes all others under its parent."""
 
     transformation = "linearize"
+    forwards = True
     __slots__ = ()
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
         if any(map(self.is_own, operands)):
+            if operation.stage_operands is not None:
+                return self.function_of(operation, operands)  # linear in tangents
             return super().process(operation, operands)
         return self.outside(operation, operands)
 

@@ -7,6 +7,7 @@ from functools import wraps
 from itertools import count
 from typing import Any, cast
 
+from minixla.core import hooks
 from minixla.core.attributes import Literal, spelling
 from minixla.core.operation import Operation, Shapes
 from minixla.core.registry import role
@@ -217,6 +218,14 @@ class Graph:
         """The same program without instructions that have no results: they only show values."""
         return _Silent(self, Graph.silent).run()
 
+    @inner_first
+    def evaluated(self) -> "Graph":
+        """The same program without users' rules, which evaluation ignores.
+
+        A cache of compiled functions would keep these rules alive, and arrays that they close over.
+        """
+        return self if self.annotations is not None else _Evaluated(self, Graph.evaluated).run()
+
     def remembered(self, key: Any, make: Callable[..., Any], *arguments: Any) -> Any:
         """`make(*arguments)`, made once for a key: what derives from this program."""
         if key not in self.memo:
@@ -234,9 +243,7 @@ class Graph:
             AttributeValueError: the platform is unknown.
         """
         if platform is not None:
-            from minixla.engine.platform_text import platform_text  # the hook of the engine
-
-            return platform_text(self, platform)
+            return hooks.platform_text(self, platform)
         from minixla.core.stablehlo_text import Emitter  # what writes a graph reads it
 
         return Emitter().module(self)
@@ -247,9 +254,7 @@ class Graph:
         return HloEmitter().module(self)
 
     def _repr_html_(self) -> str:
-        from minixla.core.drawing import html_of  # as above
-
-        return html_of(self)
+        return hooks.html_of(self)
 
     def __repr__(self) -> str:
         shapes = (", ".join(map(repr, each)) for each in (self.input_shapes, self.output_shapes))
@@ -369,6 +374,14 @@ class _Silent(Rewriting):
 
     def replaced(self, step: Instruction) -> Values | None:
         return None if step.results else ()
+
+
+class _Evaluated(Rewriting):
+    """Replaces operations that hold users' rules."""
+
+    def replaced(self, step: Instruction) -> Values | None:
+        op = step.op.evaluated
+        return None if op is None else self.apply(op, self.all(step.operands), step.source)
 
 
 class _Place(int):

@@ -27,8 +27,8 @@ class HloEmitter:
     def __init__(self) -> None:
         self._count = 0
         self._source: Source | None = None
-        # By identity of the graph and the form in which it is called.
-        self._names: dict[tuple[int, bool], str] = {}
+        # By identity of the graph, which is held, and the form in which it is called.
+        self._names: dict[tuple[int, bool], tuple[str, Graph]] = {}
         self._pending: list[tuple[Graph, bool]] = []
         # Of the computation that is being written: its instructions, the names of values or, where
         # they come in a tuple, that tuple's name and their place, and the computations called.
@@ -44,7 +44,7 @@ class HloEmitter:
         callees = {name: self._called}
         while self._pending:
             callee, by_tuple = self._pending.pop()
-            symbol = self._names[id(callee), by_tuple]
+            symbol, _ = self._names[id(callee), by_tuple]
             texts[symbol] = self._computation(callee, symbol, by_tuple)
             callees[symbol] = self._called
         # XLA's parser knows a computation only after its definition.
@@ -58,9 +58,10 @@ class HloEmitter:
         there is just one), as to bodies of loops and branches.
         """
         key = (id(graph), by_tuple and len(graph.inputs) != 1)
-        name = self._names.get(key)
+        name, _ = self._names.get(key, (None, None))
         if name is None:
-            name = self._names[key] = self._number(identifier(graph.name, ".-"))
+            name = self._number(identifier(graph.name, ".-"))
+            self._names[key] = name, graph
             self._pending.append((graph, key[1]))
         self._called.add(name)
         return f"%{name}"
@@ -77,7 +78,9 @@ class HloEmitter:
         given = [f", {k}={self.attribute(v)}" for k, v in attributes.items() if v is not None]
         if self._source is not None:
             file, line = quoted(self._source.file), self._source.line
-            given.append(f", metadata={{source_file={file} source_line={line}}}")
+            scope = self._source.scope
+            named = f"op_name={quoted(scope)} " if scope else ""
+            given.append(f", metadata={{{named}source_file={file} source_line={line}}}")
         self._lines[f"%{name}"] = f"{shape} {opcode}({', '.join(operands)}){''.join(given)}"
         return f"%{name}"
 

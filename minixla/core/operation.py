@@ -71,6 +71,7 @@ class Operation(Record):
             an attribute of that name.
         zero_derivative: why the derivative is zero everywhere (`piecewise constant`), or None.
         no_derivative: why no derivative exists, or None.
+        evaluated: the operation without users' rules, see `Graph.evaluated`; None if it has none.
         telling_attributes: names of attributes without which an error does not say what is called.
         missing_rules: why a rule is left out, by the rule's name.
         linear_operands: indices of the operands that it is linear in, or None.
@@ -83,7 +84,6 @@ class Operation(Record):
         is_call: does nothing but run its one program on its operands.
         is_cheap: takes so little that a reverse derivative computes it again, from values that it
             keeps, rather than keep its result.
-        only_fast_in_main: XLA:CPU has fast code for it in a program's main function alone.
         spans_devices: runs on several devices, by `run`, so that no program can hold it.
         reads_bits: depends on how its operands' types represent values, so that the reference
             evaluates it in these types even where it computes everything else in double.
@@ -99,18 +99,13 @@ class Operation(Record):
     is_elementwise: ClassVar[bool] = False
     is_call: ClassVar[bool] = False
     is_cheap: ClassVar[bool] = False
-    only_fast_in_main: ClassVar[bool] = False
-    # Of a record: the result shapes by operand shapes.
-    _inferred: ClassVar[dict[Any, Any]] = {}
+    _inferred: ClassVar[dict[Any, Any]] = {}  # for each record: result shapes by operand shapes
     has_side_effect: ClassVar[bool] = False
     zero_derivative: ClassVar[str | None] = None
     no_derivative: ClassVar[str | None] = None
     telling_attributes: ClassVar[Sequence[str]] = ()
+    evaluated: ClassVar[Any] = None
     missing_rules: ClassVar[dict[str, str]] = {}
-    # By platform (tpu, cuda) the element types for which XLA has no code: "s64 u64", or "any".
-    lacking: ClassVar[dict[str, str]] = {}
-    # The same where there are several arrays, as in a sort by keys.
-    lacking_together: ClassVar[dict[str, str]] = {}
     linear_operands: ClassVar[Sequence[int] | None] = None
     jointly_linear: ClassVar[bool] = True
     only_arrays: ClassVar[bool] = True
@@ -196,9 +191,8 @@ class Operation(Record):
     ) -> str:
         """Writes the operation in HLO text (`str(graph)`) through `emit`; returns its name.
 
-        The default writes one instruction, `hlo_name` with what `hlo_attributes` gives; operations
-        that HLO has in another form (as several instructions, or in other order) write that. Where
-        there is not exactly one result, `result` is the shape of their tuple.
+        The default writes one instruction, `hlo_name` with what `hlo_attributes` gives. Where there
+        is not exactly one result, `result` is the shape of their tuple.
         """
         return emit.instruction(self.hlo_name, operands, result, **self.hlo_attributes(shapes))
 
@@ -206,8 +200,7 @@ class Operation(Record):
         """The attributes under the names and in the notation of HLO.
 
         Strings are HLO text; other values are printed as HLO does: tuples as `{1,2}`, graphs as
-        the name of a computation; None leaves one out. The default gives what the attributes'
-        declarations say.
+        the name of a computation; None leaves one out. The default follows the declarations.
         """
         return self._written("hlo")
 

@@ -240,7 +240,7 @@ def _of_array(expression: Expression) -> Advice:
     if maker is not None:
         return f"Write mx.numpy.{maker}({given})."
     return _of_conversion(node) or (
-        f"{text} reads numbers: use a function of mx.numpy or mx.nn, or JAX's by mx.from_jax; "
+        f"{text} reads numbers: use a function of mx.numpy, mx.nn or jax.numpy; "
         f"mx.debug_callback({text}, {given}) calls it with the numbers while the program runs, for "
         "what else it does."
     )

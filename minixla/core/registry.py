@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from minixla.core import errors
+from minixla.core import errors, hooks
 from minixla.core.errors import explain
 from minixla.core.shapes import AnyShape
 from minixla.core.tracer import shape_of
@@ -55,7 +55,7 @@ def register(cls: Class) -> Class:
         >>> @register
         ... class ExampleHalf(FloatUnary):
         ...     numpy = lambda x: x / 2
-        ...     expansion = lambda self, shape: lambda x: x * 0.5
+        ...     lowered = lambda self, x: x * 0.5
         ...     derivative = lambda self, x, y: y * 0 + 0.5
         >>> builder(ExampleHalf)(np.float32(3))
         Array(1.5, dtype=float32)
@@ -127,7 +127,7 @@ def role(name: str) -> Callable[..., Any]:
     """The function that plays `name`."""
     found = _ROLES.get(name)
     if found is None:
-        importlib.import_module("minixla_ops")
+        hooks.operations()
         found = _ROLES[name]
     return found
 

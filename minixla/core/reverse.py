@@ -59,7 +59,7 @@ class ReverseTrace(Trace):
     """Computes under the parent trace and records what the walk back needs."""
 
     transformation = "grad or vjp"
-    sees_all = False
+    forwards = True
     __slots__ = ("nodes",)
 
     def __init__(self, parent: Trace) -> None:
@@ -128,6 +128,9 @@ class ReverseTrace(Trace):
         finally:
             _state.trace = self.parent
             linear.alive = False
+        flat = results if type(results) is tuple else (results,)
+        if any(type(each) is LinearTracer and each._trace is linear for each in flat):
+            raise refuse_reverse(operation)
         known: Any = self._target(tangents_out)
         if type(results) is tuple and tangents_out is not None:
             known = list(map(self._target, tangents_out))
@@ -176,6 +179,13 @@ class ReverseTrace(Trace):
         return [pending[x.known[0]].get(0) if self.is_own(x) else None for x in inputs]
 
 
+def refuse_reverse(operation: Operation) -> DerivativeError:
+    """Return the error for an operation whose jvp rule computes results and tangents together."""
+    problem = "it has a forward derivative, but no reverse derivative"
+    advice = "Define a rule for the function around it with mx.custom_vjp, or use mx.jvp."
+    return explain(DerivativeError, operation.builder_name, problem, advice=advice)
+
+
 def pushed_by_vjp(
     operation: Operation, primals: Sequence[Any], tangents: Sequence[Any], results: Any
 ) -> Any:
@@ -212,7 +222,7 @@ class LinearTrace(Trace):
     """Records the linear operations that a jvp rule applies to tangents, on a reverse trace."""
 
     transformation = "the transposition of a jvp rule"
-    sees_all = False
+    forwards = True
     __slots__ = ("operation", "recorder")
 
     def __init__(self, parent: Trace, recorder: ReverseTrace, operation: Operation) -> None:
@@ -224,6 +234,8 @@ class LinearTrace(Trace):
         linear = [type(each) is LinearTracer and each._trace is self for each in operands]
         if not any(linear):
             return self.parent.process(operation, operands)
+        if operation.stage_operands is not None:
+            return self.function_of(operation, operands)  # linear in tangents
         if not operation.is_linear_in(linear):
             raise operation.not_linear()
         pairs = zip(operands, linear, strict=True)

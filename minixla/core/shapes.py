@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn, TypeAlias
 
+import jax
 import numpy as np
 
 from minixla.core import element_types
@@ -281,9 +282,9 @@ def parse_shape(text: str) -> AnyShape:
 
 
 def _after_blanks(text: str, at: int) -> int:
-    """Where blanks and comments (`/*index=5*/`) end that may stand around each lexeme."""
+    """Return the end of the blanks and comments (`/*index=5*/`) at a position."""
     while True:
-        at = _BLANK.match(text, at).end()  # type: ignore[union-attr]  # it matches nothing, too
+        at = _BLANK.match(text, at).end()  # type: ignore[union-attr]  # it also matches ""
         end = text.find("*/", at + 2) if text.startswith("/*", at) else -1
         if end < 0:
             return at
@@ -332,15 +333,22 @@ class DeclaredArray(np.ndarray):
     """A NumPy array from inside, a constant of a rule: 64-bit types do not narrow."""
 
 
+def is_mutable(value: Any) -> bool:
+    """Whether a value is a mutable JAX array (`jax.new_ref`), or JAX's tracer of one."""
+    # To test our tracers JAX would ask for their abstract value, which some do not have.
+    return not hasattr(value, "_shape") and isinstance(value, jax.Ref)
+
+
 def shape_of_data(value: Any) -> Shape | None:
     """The shape of an array or Python scalar from outside; None where `value` is neither."""
     # NumPy's 64-bit types narrow as `canonical_element_type` says; arrays that a backend made, and
     # those of a rule, keep the types that they have.
     is_numpy = isinstance(value, (np.ndarray, np.generic))
     if not is_numpy and isinstance(value, (bool, int, float, complex)):
-        return Shape(element_type(type(value)))
+        # JAX passes Python scalars with a dtype to its rules.
+        return Shape(element_type(getattr(value, "dtype", type(value))))
     dtype, sizes = getattr(value, "dtype", None), getattr(value, "shape", None)
-    if dtype is None or not isinstance(sizes, tuple):
+    if dtype is None or not isinstance(sizes, tuple) or is_mutable(value):
         return None
     try:
         kind = element_type(dtype)

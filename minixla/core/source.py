@@ -7,7 +7,6 @@ import inspect
 import linecache
 import os
 import sys
-import threading
 import warnings
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -20,24 +19,34 @@ import numpy as np
 #: The file of instructions that were read from a program, and whose source it does not tell: they
 #: name a line of its text.
 PROGRAM_TEXT = "<stablehlo>"
-#: The one name in code objects that stand for lines of files which imported programs name.
+#: The name in all code objects that represent source lines of imported programs.
 IMPORTED = "__minixla_imported__"
 # Longer texts of expressions are no help in a message.
 _LONGEST = 60
 
 
 def printable(text: str) -> str:
-    """Text for terminals: control characters, but for new lines and tabs, as escapes."""
+    """Escape the control characters of a text for terminals, except newlines and tabs."""
     if text.isprintable():
         return text
     return "".join([x if x.isprintable() or x in "\n\t" else repr(x)[1:-1] for x in text])
 
 
 class Source(NamedTuple):
-    """A position in the user's program, resolved to a line only when it is printed."""
+    """A position in the user's program, resolved to a line only when it is printed.
+
+    Attributes:
+        code: the code object of the running function.
+        instruction: the offset of the running instruction in it.
+        scope: the names of the open scopes (JAX: `jax.named_scope`), outermost first, joined by
+            slashes.
+        caller: the innermost position in the user's own files if `code` belongs to a library.
+    """
 
     code: CodeType
     instruction: int
+    scope: str = ""
+    caller: "Source | None" = None
 
     @property
     def file(self) -> str:
@@ -61,12 +70,19 @@ class Source(NamedTuple):
         return known[1][self.instruction // 2]
 
     @property
+    def key(self) -> Any:
+        """Equal for equal positions: code objects, which are equal across files, by identity."""
+        caller = None if self.caller is None else self.caller.key
+        return id(self.code), self.instruction, self.scope, caller
+
+    @property
     def is_imported(self) -> bool:
-        """Whether a program that was read names it, not code that this process ran."""
+        """Whether an imported program names it, not code that this process ran."""
         return self.code.co_names == (IMPORTED,)
 
     def __str__(self) -> str:
-        return printable(self._shown())
+        own = printable(self._shown())
+        return own if self.caller is None else f"{own}, from {self.caller}"
 
     def _shown(self) -> str:
         cell = _cell(self.file)
@@ -99,19 +115,30 @@ class ReverseSource(Source):
     operation: Any = None
 
 
+def within_scope(source: Source | None, scope: str) -> Source | None:
+    """Return a position with the names of the open scopes, joined by slashes."""
+    if source is None or not scope:
+        return source
+    return Source(source.code, source.instruction, scope, source.caller)
+
+
 # Decorators of the standard library stand between the user's frames and ours.
 _SKIPPED: list[str] = [contextlib.__file__, functools.__file__]
 # Who calls the code in such a file is no program of the user's.
 _ENTRANCE = "entrance"
 # The user's (`python -c`), but for what dataclasses write.
 _TEXT = "text"
+# Neither the framework's nor the user's own: whoever calls it is of interest as well.
+_LIBRARY = "library"
+_FOLDERS_OF_LIBRARIES = [f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages")]
+_STANDARD_LIBRARY = os.path.join(os.path.dirname(os.__file__), "")
 _IS_USER_FILE: dict[str, bool | str] = {"<string>": _TEXT}
 
 
 def skip_package(folder: str) -> None:
     """Counts the code in `folder` as the framework's, not the user's."""
     _SKIPPED.append(os.path.join(os.path.abspath(folder), ""))
-    for file in [each for each, is_user in _IS_USER_FILE.items() if is_user is True]:
+    for file in [each for each, kind in _IS_USER_FILE.items() if kind in (True, _LIBRARY)]:
         del _IS_USER_FILE[file]
 
 
@@ -121,37 +148,78 @@ def skip_callers(file: str) -> None:
 
 
 def is_user_file(file: str) -> bool:
-    """Whether the code in a file is the user's, not the framework's."""
-    if file not in _IS_USER_FILE:
-        _IS_USER_FILE[file] = not file.startswith(("<frozen", *_SKIPPED))
-    return _IS_USER_FILE[file] in (True, _TEXT)
+    """Whether the code in a file is the user's or a library's, not the framework's."""
+    return _kind_of_file(file) in (True, _TEXT, _LIBRARY)
+
+
+def _kind_of_file(file: str) -> bool | str:
+    found = _IS_USER_FILE.get(file)
+    if found is None:
+        found = not file.startswith(("<frozen", *_SKIPPED))
+        if found and (
+            file.startswith(_STANDARD_LIBRARY) or any(f in file for f in _FOLDERS_OF_LIBRARIES)
+        ):
+            found = _LIBRARY
+        _IS_USER_FILE[file] = found
+    return found
 
 
 def find_source(depth: int = 1) -> Source | None:
-    """The innermost frame of the caller's stack that is the user's code, beyond `depth` frames."""
+    """The innermost frame of the caller's stack outside the framework, beyond `depth` frames.
+
+    If that frame is a library's, the source has the user's innermost frame as its caller.
+    """
     # None where there is none, or an entry point, such as the command line, stands before it.
     frame, known = sys._getframe(depth), _IS_USER_FILE
     while frame is not None:
         code = frame.f_code
-        is_user = known.get(code.co_filename)
-        if is_user is None:
-            is_user = is_user_file(code.co_filename)
-        if is_user is True:
+        kind = known.get(code.co_filename)
+        if kind is None:
+            kind = _kind_of_file(code.co_filename)
+        if kind is True:
             return Source(code, frame.f_lasti)
-        if is_user is _ENTRANCE:
-            return None
-        if is_user and not code.co_qualname.startswith("__create_fn__"):
-            return Source(code, frame.f_lasti)
+        if kind:
+            return innermost_source(_positions(frame))
         frame = frame.f_back
     return None
 
 
+def _positions(frame: Any) -> Iterator[tuple[CodeType, int]]:
+    while frame is not None:
+        yield frame.f_code, frame.f_lasti
+        frame = frame.f_back
+
+
+def innermost_source(
+    positions: Iterable[tuple[CodeType, int]], around: Source | None = None
+) -> Source | None:
+    """Return what `find_source` finds in a stack.
+
+    Args:
+        positions: the code object and instruction offset of each frame, the innermost first.
+        around: the source of the frames that enclose the stack.
+    """
+    library = None
+    for code, instruction in positions:
+        kind = _kind_of_file(code.co_filename)
+        if kind is _ENTRANCE:
+            return library
+        if kind is _LIBRARY:
+            library = library or Source(code, instruction)
+        elif kind is True or (kind and not code.co_qualname.startswith("__create_fn__")):
+            found = Source(code, instruction)
+            return found if library is None else library._replace(caller=found)
+    if library is None:
+        return around
+    return library if around is None else library._replace(caller=around.caller or around)
+
+
 def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
-    """Issue a warning that names the user's line, wherever the framework finds the reason.
+    """Issue a warning that names the user's line, wherever in the framework it is raised.
 
     Args:
         message: the text, or a warning with its text.
-        category: the kind of warning, of a text.
+        category: the class of the warning if `message` is a text.
     """
     frame: Any = sys._getframe(1)
     while frame.f_back is not None and not is_user_file(frame.f_code.co_filename):
@@ -161,26 +229,6 @@ def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
     place = frame.f_code.co_filename, frame.f_lineno, names.get("__name__") or "<unknown>"
     message = printable(message) if isinstance(message, str) else message
     warnings.warn_explicit(message, category, *place, registry)
-
-
-@contextlib.contextmanager
-def warnings_at_users_line() -> Iterator[None]:
-    """Have warnings of other packages, raised by calls in a `with` block, name the user's line."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # filters of warnings belong to the process
-        return
-    caught: list[warnings.WarningMessage] = []
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            yield
-    finally:
-        for each in caught:
-            if is_user_file(each.filename):
-                place = each.filename, each.lineno
-                warnings.warn_explicit(each.message, each.category, *place)
-            else:
-                warn(each.message, each.category)
 
 
 # The names of the functions that packages offer, by the package.
@@ -239,7 +287,7 @@ def given_as(value: Any) -> tuple[str | None, str] | None:
 
 
 def _place_among(public: Any, frame_locals: Any, value: Any) -> str | None:
-    """The place of a value among the `args` and `kwargs` of the wrapper of a public function."""
+    """Return the path of a value among the `args` and `kwargs` of a public function's wrapper."""
     args, named = frame_locals.get("args", ()), dict(frame_locals.get("kwargs", {}))
     for position, parameter in enumerate(inspect.signature(public).parameters.values()):
         if parameter.kind is parameter.VAR_POSITIONAL:

@@ -38,8 +38,6 @@ class Emitter:
     inlines_meshes = False
     #: Over how many devices the program that it is for may be split.
     device_count = 1
-    #: Whether it may call compiled code of this package, as on this machine's CPU, on one device.
-    calls_kernels = False
     #: The ids of programs whose calls stay calls where compilers would write the program instead.
     apart: Collection[int] = ()
 
@@ -56,7 +54,9 @@ class Emitter:
         self._count = 0
         self._location = ""
         self._locations: dict[Any, tuple[str, Source]] | None = {} if locations else None
-        self._symbols: dict[int, str] = {}
+        # By identity. An operation may make a graph while it is written: the graph is held here, as
+        # another could have its identity once it was freed.
+        self._symbols: dict[int, tuple[str, Graph]] = {}
         self._pending: list[Graph] = []
         self._names = {f"{prefix}main"}
         self._token: str | None = None
@@ -82,7 +82,7 @@ class Emitter:
         header = f"module @{identifier(graph.name)} {{"
         functions = functions or {f"{self._prefix}main": (graph, True)}
         self._names.update(functions)
-        self._symbols.update({id(each): name for name, (each, _) in functions.items()})
+        self._symbols.update({id(each): (name, each) for name, (each, _) in functions.items()})
         if not self.inlines_meshes:
             for each, _ in functions.values():
                 self._meshes.update(each.annotations.meshes if each.annotations else ())
@@ -92,26 +92,23 @@ class Emitter:
         ]
         while self._pending:
             callee = self._pending.pop()
-            texts.append(self._function(callee, self._symbols[id(callee)]))
-        texts = [
-            *[f"  sdy.mesh {symbol_text(name)} = {each}" for name, each in self._meshes.items()],
-            *texts,
-        ]
+            texts.append(self._function(callee, self._symbols[id(callee)][0]))
+        meshes = [f"  sdy.mesh {symbol_text(name)} = {mesh}" for name, mesh in self._meshes.items()]
         places = [] if self._locations is None else self._locations.values()
-        aliases = [f"#{name} = loc({quoted(at.file)}:{at.line}:0)" for name, at in places]
+        aliases = [f"#{name} = {_location(at)}" for name, at in places]
         # The parser would come back to lines that it knows only at the end.
-        return "\n".join([*aliases, header, *texts, "}"]) + "\n"
+        return "\n".join([*aliases, header, *meshes, *texts, "}"]) + "\n"
 
     def function(self, graph: Graph) -> str:
         """The symbol of a private function that computes `graph`; one for each graph."""
-        symbol = self._symbols.get(id(graph))
+        symbol, _ = self._symbols.get(id(graph), (None, None))
         if symbol is None:
             stem = symbol = self._prefix + identifier(graph.name)
             numbers = count()
             while symbol in self._names:
                 symbol = f"{stem}_{next(numbers)}"
             self._names.add(symbol)
-            self._symbols[id(graph)] = symbol
+            self._symbols[id(graph)] = symbol, graph
             self._pending.append(graph)
         return symbol_text(symbol)
 
@@ -340,10 +337,8 @@ class Emitter:
                 self.source = source = instruction.source
                 self._location = ""
                 if source is not None:
-                    # Code objects are equal across files, so they count by identity.
-                    key = (id(source.code), source.instruction)
                     named = f"loc{len(self._locations)}", source
-                    self._location = f" loc(#{self._locations.setdefault(key, named)[0]})"
+                    self._location = f" loc(#{self._locations.setdefault(source.key, named)[0]})"
             results = instruction.op.stablehlo(self, operands, shapes, instruction.shapes)
             if placed and not placed.isdisjoint(instruction.results):
                 self._annotate(instruction.results, notes)
@@ -353,6 +348,16 @@ class Emitter:
                 names.update(zip(map(id, instruction.results), results, strict=True))
         self._location = outer
         return [names[id(value)] for value in graph.outputs]
+
+
+def _location(source: Source) -> str:
+    """Return the MLIR location of a source position, inside the names of its scopes."""
+    # The parser does not accept an alias inside a named location.
+    place, caller = f"{quoted(source.file)}:{source.line}:0", source.caller
+    if caller is not None:  # XLA drops the positions of calls that do not name the functions
+        user = f"{quoted(caller.function)}({_location(caller._replace(scope=''))[4:-1]})"
+        place = f"callsite({quoted(source.function)}({place}) at {user})"
+    return f"loc({quoted(source.scope)}({place}))" if source.scope else f"loc({place})"
 
 
 def quoted(text: str, escape: str = "02X") -> str:

@@ -6,14 +6,31 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+from minixla.core import hooks
 from minixla.core.source import Source
+
+
+def current_trace() -> Any:
+    """Return this thread's current trace; importing the engine replaces this function."""
+    hooks.engine()
+    return state.trace
+
+
+def set_current_trace(trace: Any) -> None:
+    """Set this thread's current trace; importing the engine replaces this function."""
+    hooks.engine()
+    state.trace = trace
 
 
 class ThreadState(threading.local):
     """The state of one thread; class attributes are what a new thread starts with."""
 
-    #: The current trace.
-    trace: Any = None
+    #: The current trace. It is read from JAX, whose stack of traces is the only one.
+    trace: Any = property(
+        lambda self: current_trace(), lambda self, trace: set_current_trace(trace)
+    )
+    #: The names of JAX's open scopes, joined by slashes; the engine replaces it by a property.
+    scope: str = ""
     #: The line that new instructions and errors name, while an instruction recorded earlier is
     #: being transformed; None: the line at which the user's program is.
     source: Source | None = None
@@ -31,9 +48,6 @@ class ThreadState(threading.local):
     own_frames: int = 0
     #: Whether the garbage collector, which pauses, is to be started again.
     collects: bool = False
-    #: The engine's: has calls of compiled functions reach the current trace, whatever they are
-    #: given, or no longer; returns whether they did so before.
-    observe: Any = staticmethod(lambda observed: True)
 
     def __reduce__(self) -> str:
         return "state"
@@ -46,16 +60,14 @@ transforming: set[int] = set()
 
 
 @contextmanager
-def held(name: str, value: Any, is_observed: bool = False) -> Iterator[None]:
-    """Inside a `with` block an attribute of the thread's state is another one; see `observe`."""
-    previous, observed = getattr(state, name), not is_observed or state.observe(True)
+def held(name: str, value: Any) -> Iterator[None]:
+    """Set an attribute of the thread's state inside a `with` block."""
+    previous = getattr(state, name)
     setattr(state, name, value)
     try:
         yield
     finally:
         setattr(state, name, previous)
-        if not observed:
-            state.observe(False)
 
 
 def at_own_lines() -> AbstractContextManager[None]:
@@ -66,14 +78,10 @@ def at_own_lines() -> AbstractContextManager[None]:
 def restore_state(trace: Any, own_frames: int) -> None:
     """Makes a thread's state what it was, where Ctrl-C may have come while a trace was ending."""
     # Python may raise KeyboardInterrupt as it enters a function: the end of a `with` block, too.
-    if trace is ThreadState.trace:
-        vars(state).pop("trace", None)
-    else:
-        state.trace = trace
+    state.trace = trace
     state.own_frames = own_frames
     if not own_frames:
         transforming.discard(threading.get_ident())
-        state.observe(False)
         state.source, state.axes, state.mesh = None, (), None
         if state.collects:
             state.collects = False

@@ -1,8 +1,9 @@
 """Symbolic zeros: cotangents that do not exist, carried through the pullback of a program.
 
-A pullback of a program takes a cotangent for each of its results. A result that nothing reads has
-none. As an array of zeros it would meet the slopes of the program, and 0 * inf is NaN. So it enters
-as a `ZeroTracer`: linear operations make symbolic zeros of it, and programs drop it.
+The pullback of a program takes a cotangent for each result of the program. The cotangent of an
+unused result does not exist. An array of zeros in its place would be multiplied by the slopes of
+the program, and 0 * inf is NaN. So the pullback gets a `ZeroTracer`: linear operations return
+symbolic zeros for it, and programs drop it.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,26 +40,26 @@ class ZeroTracer(Tracer):
 
 
 class ZeroTrace(Trace):
-    """Computes under the parent trace, without what linear operations make of zeros.
+    """A trace that computes under its parent and skips linear operations on zeros.
 
-    What it knows of a symbolic zero is its shape. An operation that is not linear in its zeros gets
+    It knows the shape of a symbolic zero. An operation that is not linear in its zeros gets
     arrays of zeros: the gradient rules of users may do anything with a cotangent.
     """
 
     transformation = "a pullback"
     prefix = memo_key = "without_zeros"
-    sees_all = False
+    forwards = True
     __slots__ = ()
 
     def again(self, parent: Trace) -> "ZeroTrace":
         return ZeroTrace(parent)
 
     def taken_apart(self, value: Any) -> tuple[list[Any], bool]:
-        """No value of the parent for a symbolic zero, which is what is known."""
+        """Return no parent value for a symbolic zero; the zero itself is known."""
         return ([], True) if self.is_own(value) else ([value], False)
 
     def output_apart(self, value: Any) -> tuple[list[Any], bool]:
-        """The same; a program returns a constant where no derivative reaches an output."""
+        """As above; a program returns a constant where no derivative reaches an output."""
         is_constant = _can_be_zero(shape_of(value)) and _is_zero_constant(value)
         return ([], True) if is_constant else self.taken_apart(value)
 
@@ -78,7 +79,7 @@ class ZeroTrace(Trace):
         return [] if known else [self.instantiated(value)]
 
     def instantiated(self, value: Any) -> Any:
-        """A value of the parent: an array of zeros for a symbolic zero."""
+        """Return the parent's value; for a symbolic zero, an array of zeros."""
         if not self.is_own(value):
             return value
         with under(self.parent):
@@ -106,9 +107,9 @@ class ZeroTrace(Trace):
     def _gives_zeros(
         self, operation: Operation, operands: Sequence[Any], zero: Sequence[bool]
     ) -> bool:
-        """Whether an operation that is linear in the marked operands gives zeros."""
+        """Whether an operation that is linear in the marked operands returns zeros."""
         if operation.computations:
-            # A computation of scalars is linear if it makes zeros of zeros.
+            # A computation of scalars is linear if it maps zeros to zeros.
             zeros = [_makes_zeros(each) for each in operation.computations if _is_inexact(each)]
             if not all(zeros):
                 return False
@@ -124,7 +125,7 @@ class ZeroTrace(Trace):
     def _without_zeros(
         self, operation: Operation, operands: Sequence[Any], zero: Sequence[bool], shapes: Any
     ) -> Any:
-        """The results of a jointly linear operation by its jvp rule, which leaves zeros out."""
+        """Compute a jointly linear operation by its jvp rule, which skips zeros."""
         linear, rows = operation.linear_operands or (), zip(operands, zero, strict=True)
         given = [x if i in linear and not flag else None for i, (x, flag) in enumerate(rows)]
         with under(self.parent):
@@ -138,13 +139,13 @@ def _is_inexact(computation: Graph) -> bool:
 
 
 def _makes_zeros(computation: Graph) -> bool:
-    """Whether a computation of scalars is known to give zeros for zeros."""
+    """Whether a computation of scalars is known to map zeros to zeros."""
     known = (True,) * len(computation.inputs)
     return all(entered_graph(computation, ZeroTrace(None), known).known)
 
 
 def _is_zero_constant(value: Any) -> bool:
-    """Whether a value is known to hold zeros only: one number, or a constant of a program."""
+    """Whether a value is known to hold only zeros: a scalar, or a constant of a program."""
     literal = getattr(getattr(value, "_value", None), "literal", None)
     if literal is not None:
         return literal.is_splat and not literal.scalar
@@ -156,20 +157,20 @@ def _is_zero_constant(value: Any) -> bool:
 
 
 def _zero(trace: ZeroTrace, value: Any) -> Any:
-    """A symbolic zero like a value, or an array of zeros where the size depends on the value."""
+    """Return a symbolic zero like `value`, or an array of zeros if its size is dynamic."""
     shape = shape_of(value)
     return ZeroTracer(trace, shape) if _can_be_zero(shape) else zeros_like(value)
 
 
 def _can_be_zero(shape: AnyShape) -> bool:
-    """Whether a shape alone says what an array of zeros is."""
+    """Whether the shape is enough to build an array of zeros."""
     return type(shape) is Shape and not shape.is_dynamic and shape.element_type.is_inexact
 
 
 def pulled(
     backward: Callable[..., Sequence[Any]], cotangents: Sequence[Any], results: Sequence[Any]
 ) -> list[Any]:
-    """Apply a pullback to cotangents; absent ones, among results too, are None.
+    """Apply a pullback to cotangents; absent cotangents and results are None.
 
     Args:
         backward: takes a cotangent for each of `results`, and is linear in them.

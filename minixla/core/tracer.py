@@ -1,31 +1,101 @@
 """Tracers as values: what they offer to Python and NumPy, and what a value is at all."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
+import jax.core
 import numpy as np
+from jax.interpreters import ad
 
 from minixla.core import errors
-from minixla.core.errors import ConcretizationError, ShapeError, explain
+from minixla.core.errors import (
+    ConcretizationError,
+    ShapeError,
+    TransformError,
+    explain,
+    too_large,
+)
 from minixla.core.questions import advice_for
-from minixla.core.shapes import AnyShape, Shape, TokenShape, TupleShape, TupleValue, shape_of_data
+from minixla.core.shapes import (
+    ADDRESS_SPACE,
+    AnyShape,
+    Shape,
+    TokenShape,
+    TupleShape,
+    TupleValue,
+    is_mutable,
+    shape_of_data,
+)
 from minixla.core.source import find_source, given_as, running_expression, text_of
 from minixla.core.state import state
 
 
-class Tracer:
+@lru_cache(maxsize=4096)
+def abstract_value(shape: AnyShape, weak: bool = False) -> Any:
+    """Return JAX's abstract value for an array shape."""
+    if not isinstance(shape, Shape):
+        problem = f"a value of shape {shape} cannot cross the border to JAX"
+        advice = "Return arrays: take the members out of a tuple with get_tuple_element."
+        raise explain(TransformError, "jit", problem, advice=advice)
+    if shape.nbytes > ADDRESS_SPACE:
+        raise too_large("jit", f"an array of shape {shape} does not fit into any memory")
+    if shape.is_dynamic:
+        problem = f"an array of shape {shape}, whose size is known only at run time, cannot cross "
+        problem += "the border to JAX"
+        advice = "Compute with it inside one jitted function, and reduce it or set its size back "
+        advice += "to the bound there (set_dimension_size). mx.reference gives arrays of any size."
+        raise explain(ShapeError, "jit", problem, advice=advice)
+    return jax.core.ShapedArray(shape.dimensions, shape.dtype, weak_type=weak)
+
+
+#: A value that JAX treats as one being differentiated.
+_DIFFERENTIATED: Any = object.__new__(ad.JVPTracer)
+_DIFFERENTIATED.primal = _DIFFERENTIATED.tangent = None
+
+
+class Tracer(jax.core.Tracer):
     """A value that a trace knows more about than its number.
 
     It follows NumPy's protocols: operators, methods and attributes of arrays are installed on this
-    class by the operation set and by `minixla.numpy`.
+    class by the operation set and by `minixla.numpy`. It is also a JAX tracer, so that JAX's
+    functions accept it.
     """
 
-    __slots__ = ("__weakref__", "_shape", "_trace", "_weak")
+    __slots__ = ("_shape", "_weak")
     _trace: Any
     _shape: AnyShape
     _weak: bool
-    # NumPy's and JAX's arrays leave binary operators to us.
-    __array_priority__ = 1000
+    # Attributes that JAX reads. The source line is kept with the instruction.
+    _line_info = None
+    __jax_array__ = None  # type: ignore[assignment]  # as for arrays
+    aval: Any = property(lambda self: abstract_value(self._shape, self.weak_type))
+
+    def __getattr__(self, name: str) -> Any:
+        # JAX's arrays have methods that ours lack; tuples and dynamic arrays have none of these.
+        shape = self._shape
+        if isinstance(shape, Shape) and not shape.is_dynamic:
+            return super().__getattr__(name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _is_traced_array(self) -> bool:
+        """Whether the value is an array; `isinstance(x, jax.Array)` calls this method."""
+        return isinstance(self._shape, Shape)
+
+    def to_concrete_value(self) -> Any:
+        """Return the value if it is known, mostly under differentiation, else None."""
+        return None
+
+    def _contents(self) -> list[tuple[str, Any]]:
+        """Tell `jax.closure_convert` whether the value may be differentiated."""
+        shape = self._shape
+        is_inexact = isinstance(shape, Shape) and shape.element_type.is_inexact
+        return [("tangent", _DIFFERENTIATED)] if is_inexact else []
+
+    @property
+    def _debug_info(self) -> Any:
+        """Raise LeakedTracerError: JAX reads this for its error about a trace that has ended."""
+        raise leaked(self, "a JAX function")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -139,6 +209,12 @@ class WrappingTracer(Tracer):
         self.known = known
 
     @property
+    def aval(self) -> Any:
+        """JAX's abstract value, with the sharding and the varying axes of JAX's values."""
+        known = getattr(self.value, "aval", None)
+        return abstract_value(self._shape, self.weak_type) if known is None else known
+
+    @property
     def weak_type(self) -> bool:
         """Whether the value is weakly typed."""
         return weak_type_of(self.value)
@@ -149,6 +225,11 @@ class WrappingTracer(Tracer):
 
     def _weak_copy(self) -> "WrappingTracer":
         return type(self)(self._trace, self._trace.parent.weakly(self.value), self.known)
+
+    def to_concrete_value(self) -> Any:
+        """Return the value that is differentiated if it is known, else None."""
+        value = self.value
+        return value.to_concrete_value() if isinstance(value, jax.core.Tracer) else value
 
     def _concrete(self, wanted: str) -> Any:
         """The value that is asked for, where its derivative would not be lost."""
@@ -254,7 +335,10 @@ def not_a_value(
     """The error for something that is no array."""
     subject, what = named_operand(value, subject, what)
     problem = f"{what} of type {type(value).__name__} is not an array"
-    if hasattr(value, "dtype"):
+    if is_mutable(value):
+        problem = f"{what} is a mutable array (jax.new_ref)"
+        advice = "Read it, as in x[...]. Of our transformations only mx.jit takes mutable arrays."
+    elif hasattr(value, "dtype"):
         problem = f"{what} has elements of type {value.dtype}, which XLA does not have"
     return explain(ShapeError, subject, problem, [repr(value)[:200]], advice)
 

@@ -5,21 +5,22 @@ not its own tracers as constants and, for what it computes, binds under its pare
 """
 
 import gc
-import importlib
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
+import jax.core
 import numpy as np
 
+from minixla.core import hooks
 from minixla.core.attributes import Literal
 from minixla.core.errors import MinixlaError, TransformError, explain
 from minixla.core.graph import Graph, Instruction, Value
+from minixla.core.hooks import bridge as bridge
 from minixla.core.nesting import FRAMES_OF_TRACING, enter_level, leave_level
 from minixla.core.operation import Operation
 from minixla.core.registry import role
 from minixla.core.shapes import AnyShape, TupleValue, shape_of_data, snapshot
-from minixla.core.source import find_source
-from minixla.core.state import ThreadState
+from minixla.core.source import Source, find_source, within_scope
 from minixla.core.state import state as _state
 from minixla.core.tracer import Tracer, check_value, host_array, leaked, not_a_value, unknown_value
 from minixla.core.tracer import shape_of as shape_of
@@ -28,22 +29,35 @@ from minixla.core.whole_programs import one_program as one_program
 from minixla.core.whole_programs import with_flags as with_flags
 
 
-class Trace:
-    """What happens to operations while it is current. Subclasses define `process`."""
+class Trace(jax.core.Trace):
+    """Processes operations while it is current. Subclasses define `process`.
+
+    It is also a JAX trace. While it is current, `minixla.bridge` turns the primitives that JAX's
+    functions bind into operations.
+    """
 
     #: What the trace is called in error messages.
     transformation: ClassVar[str] = "a transformation"
     #: Whether functions of arrays run as one compiled function; see `whole_programs`.
-    #: `compiled_functions(function, names, known, numbers)` gives those of a function.
+    #: `compiled_functions(function, names, known, numbers)` returns those of a function.
     compiles: ClassVar[bool] = False
     compiled_functions: ClassVar[Callable[..., Any] | None] = None
-    #: Whether it is told of calls that take none of its values, as one that records must be.
-    sees_all: ClassVar[bool] = True
+    #: Whether operations without operands of this trace go to its parent.
+    forwards: ClassVar[bool] = False
+    #: Whether it evaluates at once, as only the outermost trace does, under a JAX trace.
+    evaluates: ClassVar[bool] = False
     __slots__ = ("alive", "parent")
 
     def __init__(self, parent: "Trace | None") -> None:
+        super().__init__()
+        self.requires_low = False  # JAX passes on primitives with their own rules unlowered
         self.parent: Any = parent  # under which this one computes
         self.alive = True  # until the function being traced has returned
+
+    @property
+    def for_jax(self) -> jax.core.Trace:
+        """The JAX trace that is current while this trace is."""
+        return self
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
         """The result (or tuple of results) of applying `operation` to `operands`."""
@@ -55,6 +69,13 @@ class Trace:
             return self.parent.process(operation, operands)
         with under(self.parent):  # the function that it runs is not transformed either
             return self.parent.process(operation, operands)
+
+    def function_of(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
+        """Apply the function of an operation and ignore the user's derivative rule for it."""
+        assert operation.stage_operands is not None
+        staged, operands = operation.stage_operands(operands)
+        with under(self):
+            return tuple(evaluate_graph(staged.computations[0], operands))
 
     def lift(self, value: Any, subject: str = "trace") -> Any:
         """`value` as derivative rules have it, not as a number; `subject` is for the error."""
@@ -92,7 +113,7 @@ class Trace:
         return values[0]
 
     def absent(self, shape: AnyShape) -> Any:
-        """A value of `shape` that needs no value of the parent trace."""
+        """Return a value of `shape` that needs no value of the parent trace."""
         raise NotImplementedError(f"{type(self).__name__} has no absent values")
 
     def shapes_of(self, shape: AnyShape, known: Any) -> list[AnyShape]:
@@ -107,41 +128,62 @@ class Trace:
         """`taken_apart` for a value of which less is to be known, under the parent."""
         return self.taken_apart(value)[0]
 
+    # The methods that JAX calls on its current trace.
+
+    def is_valid(self) -> bool:
+        """Whether values of the trace may be used."""
+        return self.alive
+
+    def stage_value(self, value: Any) -> Any:
+        """Return a constant as the functions under this trace see it."""
+        return bridge().staged(self, value)
+
+    def cur_qdd(self, value: Any) -> Any:
+        """Return what is known of a mutable value: its type."""
+        return jax.typeof(value)
+
+    def process_primitive(self, primitive: Any, args: Any, params: Any, /) -> Any:
+        """Return the results of a JAX primitive."""
+        return bridge().process_primitive(self, primitive, args, params)
+
+    def process_custom_jvp_call(self, *given: Any, **options: Any) -> Any:
+        """Return the results of a `jax.custom_jvp` function."""
+        return bridge().process_custom_jvp_call(self, *given, **options)
+
+    def process_custom_vjp_call(self, *given: Any, **options: Any) -> Any:
+        """Return the results of a `jax.custom_vjp` function."""
+        return bridge().process_custom_vjp_call(self, *given, **options)
+
+    def process_shard_map(self, *given: Any, **options: Any) -> Any:
+        """Return the results of a `jax.shard_map` function."""
+        return bridge().process_shard_map(self, *given, **options)
+
+    def process_call(self, primitive: Any, fun: Any, args: Any, params: Any, /) -> Any:
+        """Call a function under this trace."""
+        with under(self):
+            return fun.call_wrapped(*args)
+
     def is_own(self, value: Any) -> bool:
         """Whether a value is a tracer of this trace."""
         return isinstance(value, Tracer) and value._trace is self
 
     def reaches(self, tracer: Tracer) -> bool:
         """Whether a tracer is of this trace or an enclosing one, which has not ended."""
-        trace: Trace | None = self
-        while trace is not None:
+        trace: Trace = self
+        while not trace.evaluates:
             if trace.owns(tracer):
                 return trace.alive
             trace = trace.parent
-        return False
+        return trace.reaches(tracer)
 
     def owns(self, tracer: Tracer) -> bool:
-        """Whether a tracer is of this trace, or of one that it stands for."""
+        """Whether a tracer belongs to this trace, or to a trace that this one represents."""
         return tracer._trace is self
-
-
-class _LoadEvaluator:
-    """Stands for the default evaluator until the first operation loads it."""
-
-    parent, sees_all = None, False
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(default_trace(), name)
-
-
-ThreadState.trace = _LoadEvaluator()
 
 
 def default_trace() -> Trace:
     """The evaluator that is current outside all transformations, loaded when first asked for."""
-    if isinstance(ThreadState.trace, _LoadEvaluator):
-        importlib.import_module("minixla.engine")
-    return cast(Trace, ThreadState.trace)
+    return hooks.engine().ENGINE
 
 
 def current_trace() -> Trace:
@@ -177,7 +219,7 @@ def bind(operation: Operation, *operands: Any) -> Any:
 class under:
     """Makes a trace the current one inside a `with` block, a level of so many `frames` of ours."""
 
-    __slots__ = ("_frames", "_level", "_observed", "_previous", "_trace")
+    __slots__ = ("_frames", "_level", "_previous", "_trace")
 
     def __init__(self, trace: Trace, frames: int = 1) -> None:
         self._trace, self._frames = trace, frames
@@ -186,15 +228,9 @@ class under:
         self._previous = _state.trace
         self._level = enter_level(self._frames)
         _state.trace = self._trace
-        self._observed = not self._trace.sees_all or _state.observe(True)
 
     def __exit__(self, kind: object, error: BaseException | None, where: object) -> None:
-        if not self._observed:
-            _state.observe(False)
-        if isinstance(self._previous, _LoadEvaluator):
-            del _state.trace  # the evaluator may have been loaded meanwhile
-        else:
-            _state.trace = self._previous
+        _state.trace = self._previous
         leave_level(self._level, error)
 
 
@@ -292,7 +328,7 @@ class GraphTrace(Trace):
             for operand in operands
         ]
         result_shapes = operation.infer(tuple([value.shape for value in values]))
-        source = _state.source or find_source(2)
+        source = _state.source or within_scope(find_source(2), _state.scope)
         instruction = Instruction(operation, tuple(values), result_shapes, source)
         self.instructions.append(instruction)
         if instruction.single:
@@ -320,7 +356,7 @@ class GraphTrace(Trace):
             return found[0]
         if isinstance(operand, Tracer):
             if operand._trace is self:
-                return operand._value  # type: ignore[attr-defined]  # of its own kind of tracer
+                return operand._value
             if not self.parent.reaches(operand):
                 raise leaked(operand, subject)
             literal = operand._value.literal if type(operand) is GraphTracer else None
@@ -376,6 +412,11 @@ class GraphTrace(Trace):
         return Graph([*self.captured_inputs, *self.inputs], self.instructions, values, name)
 
 
+def running_source() -> Source | None:
+    """Return the line at which operations are bound now, with the open scopes."""
+    return _state.source or within_scope(find_source(2), _state.scope)
+
+
 def trace_to_graph(
     function: Callable[..., Sequence[Any]], shapes: Sequence[AnyShape], name: str = "main"
 ) -> tuple[Graph, list[Tracer]]:
@@ -405,13 +446,21 @@ def closed_graph(
     return graph
 
 
-def evaluate_graph(graph: Graph, operands: Sequence[Any]) -> list[Any]:
-    """Binds a graph's instructions, with their source lines, under the current trace."""
+def evaluate_graph(
+    graph: Graph, operands: Sequence[Any], where: Callable[[Any], Source | None] | None = None
+) -> list[Any]:
+    """Bind a graph's instructions under the current trace, at their source lines.
+
+    Args:
+        graph: the graph.
+        operands: the values of its inputs.
+        where: gives the line at which to bind an instruction, from that in the graph.
+    """
     values = dict(zip(map(id, graph.inputs), operands, strict=True))
     state, process, previous = _state, _state.trace.process, _state.source
     try:
         for step in graph.instructions:
-            state.source = step.source
+            state.source = step.source if where is None else where(step.source)
             outcome = process(step.op, tuple([values[id(value)] for value in step.operands]))
             if step.single:
                 values[id(step.results[0])] = outcome

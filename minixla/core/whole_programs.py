@@ -25,11 +25,11 @@ def one_program(
     Its results must depend on nothing but its arguments.
 
     Args:
-        names: the parameters whose values are operands: arrays, numbers or None. Of the others
-            arrays and floats are operands, and everything else is static. Default: all that can be
-            given by position.
+        names: the parameters whose values are operands: arrays, numbers or None. Among the other
+            arguments, arrays and floats are operands, and everything else is static. Default: all
+            positional parameters.
         known: those among `names` whose integers are static.
-        numbers: whether the function is compiled for Python numbers alone, too.
+        numbers: whether the function is also compiled if all operands are Python numbers.
 
     Returns:
         A decorator.
@@ -58,7 +58,7 @@ def one_program(
 
 
 def _compiled_functions(called: Any, *given: Any) -> Any:
-    # Messages find the public function, which has its signature, in the frame of a call.
+    # Messages look up the public function, and so its signature, in the frame of a call.
     return state.trace.compiled_functions(called.__wrapped__, *given)
 
 

@@ -23,13 +23,13 @@ from minixla.core.shapes import DeclaredArray
 from minixla.core.tracer import Tracer
 from minixla.core.whole_programs import plain_flags
 from minixla.engine.foreign_code import raise_ours
-from minixla.engine.program import stage_for_jax
+from minixla.engine.program import jit_staged, stage_for_jax
 
-_MOST_COMPILED = 256  # of a function; options may be ever new
+_MOST_COMPILED = 256  # for each function: each call may have a new option
 _NUMBERS = (bool, int, float, complex)
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, partial)
 _OPERAND = "operand"
-# Types of static arguments whose equal values are the same.
+# Types of static arguments for which equal values are interchangeable.
 _PLAIN = {bool, int, str, type(None), type}
 
 
@@ -38,7 +38,7 @@ class _Kept(NamedTuple):
 
     Attributes:
         run: the compiled function of the operands.
-        is_exact: whether floats are static, as the function must know them.
+        is_exact: whether floats are static because the function needs their values.
     """
 
     run: Callable[..., Any]
@@ -46,7 +46,7 @@ class _Kept(NamedTuple):
 
 
 class _Form(NamedTuple):
-    """Calls whose arguments are of the same types: which are static, and the compiled functions."""
+    """Calls with the same argument types: which are static, and the compiled functions."""
 
     static: Callable[[Sequence[Any]], tuple[Any, ...]]
     operands: Callable[[Sequence[Any]], Sequence[Any]]
@@ -58,13 +58,13 @@ def _unused(*_: Any) -> Any:
 
 
 class _Given(NamedTuple):
-    """The arguments of a call, taken apart.
+    """The arguments of a call as leaves.
 
     Attributes:
-        key: tells the static ones apart.
-        leaves: their leaves.
+        key: identifies the static leaves and the structures.
+        leaves: the leaves of all arguments.
         fixed: which leaves are static.
-        parts: of each argument how many leaves it has, and the structure, or None for a leaf.
+        parts: for each argument its number of leaves, and its structure, or None for a leaf.
         keywords: the names of the last arguments.
     """
 
@@ -76,13 +76,13 @@ class _Given(NamedTuple):
 
     @property
     def operands(self) -> list[Any]:
-        """The leaves that are not static."""
+        """Return the leaves that are not static."""
         return [
             leaf for leaf, is_static in zip(self.leaves, self.fixed, strict=True) if not is_static
         ]
 
     def rebuilder(self) -> Callable[[Sequence[Any]], tuple[list[Any], dict[str, Any]]]:
-        """A function from operands to the arguments and keywords, which does not hold these."""
+        """Return a function from operands to args and kwargs that does not keep the operands."""
         fixed, parts, keywords = self.fixed, self.parts, self.keywords
         static = [x if is_static else None for x, is_static in zip(self.leaves, fixed, strict=True)]
 
@@ -101,7 +101,7 @@ class _Given(NamedTuple):
 
 
 class CompiledFunctions:
-    """The compiled functions of a function of arrays, by its static arguments.
+    """Compiled functions of one function of arrays, by its static arguments.
 
     A call takes the positional arguments and the keywords. It returns NotImplemented where there is
     no compiled function: for operands that are not arrays, for static arguments that cannot be
@@ -110,7 +110,6 @@ class CompiledFunctions:
     Args:
         function: the function.
         names, known, numbers: see `one_program`.
-        by_jax: whether it is a JAX function.
     """
 
     def __init__(
@@ -119,18 +118,17 @@ class CompiledFunctions:
         names: Sequence[str] = (),
         known: Sequence[str] = (),
         numbers: bool = False,
-        by_jax: bool = False,
     ) -> None:
         self._function, self._names, self._known = function, names, known
-        self._numbers, self._by_jax = numbers, by_jax
+        self._numbers = numbers
         self._kept: dict[Any, _Kept] = {}
-        #: Where the function must know the value of an operand.
+        #: Calls in which the function needs the value of an operand.
         self._unknowable: dict[Any, None] = {}
         self._forms: dict[Any, _Form] = {}
         self._is_declared = False
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The function's result, or NotImplemented."""
+        """Return the function's result, or NotImplemented."""
         values = (*args, *kwargs.values()) if kwargs else args
         form = self._forms.get((*map(type, values), *kwargs))
         if form is not None:
@@ -139,7 +137,7 @@ class CompiledFunctions:
                 if run is not None:
                     return run(*form.operands(values))
             except Exception:
-                pass  # an argument cannot be hashed, or what is wrong is said below
+                pass  # an argument cannot be hashed, or the call below raises the error
         try:
             return self._general(args, kwargs)
         except JaxRuntimeError as error:
@@ -158,7 +156,7 @@ class CompiledFunctions:
             if result is not NotImplemented:
                 self._remember_form(given, args, kwargs)
                 return result
-        # The function may have to know the floats among its options.
+        # The function may need the values of its float options.
         exact = self._taken_apart(args, kwargs, is_exact=True)
         if exact is None or exact.fixed == given.fixed:
             return NotImplemented
@@ -179,7 +177,7 @@ class CompiledFunctions:
         self._bounded(form.compiled)[form.static(values)] = run
 
     def _result(self, given: _Given) -> Any:
-        """The result of the compiled function, which is kept if there is one."""
+        """Run the compiled function, and cache it if it succeeds."""
         kept = self._kept.get(given.key)
         if given.key in self._unknowable:
             return NotImplemented
@@ -188,7 +186,7 @@ class CompiledFunctions:
             result = found.run(*given.operands)
         except JaxRuntimeError:
             raise
-        except Exception as error:  # the function itself says what is wrong
+        except Exception as error:  # the function itself raises the error
             if isinstance(error, (ConcretizationError, ConcretizationTypeError)):
                 self._bounded(self._unknowable)[given.key] = None
             return NotImplemented
@@ -204,7 +202,7 @@ class CompiledFunctions:
             return function(*args, **kwargs)
 
         whole.__name__ = getattr(function, "__name__", "function")
-        return jax.jit(whole if self._by_jax else stage_for_jax(whole))
+        return jit_staged(stage_for_jax(whole))
 
     @staticmethod
     def _bounded(cache: dict[Any, Any]) -> dict[Any, Any]:
@@ -214,7 +212,8 @@ class CompiledFunctions:
 
     def _declare(self) -> None:
         function = self._function
-        self._places = frozenset(getattr(function, "places", ()))  # where results are to be
+        # Options that place results on devices.
+        self._places = frozenset(getattr(function, "places", ()))
         declared = signature(function).parameters
         positional = [each for each in declared.values() if each.kind <= each.VAR_POSITIONAL]
         stars = [each for each in positional if each.kind is each.VAR_POSITIONAL]
@@ -227,7 +226,7 @@ class CompiledFunctions:
         self._is_declared = True
 
     def _taken_apart(self, args: Any, kwargs: Any, is_exact: bool = False) -> _Given | None:
-        """The arguments, with static floats if `is_exact`; None: call the function as it is."""
+        """Flatten the arguments; floats are static if `is_exact`. None: not compiled."""
         by_position, count = self._by_position, len(args)
         if not self._places.isdisjoint(kwargs) or (count > len(by_position) and not self._stars):
             return None
@@ -240,7 +239,7 @@ class CompiledFunctions:
                 )
             try:
                 found, tree = ([value], None) if _is_leaf(value) else tree_flatten(value)
-            except (RecursionError, SystemError, ValueError):  # a list that holds itself
+            except (RecursionError, SystemError, ValueError):  # a list that contains itself
                 return None
             for leaf in found:
                 part = _part_of_key(leaf, name in self._operands, is_exact)
@@ -262,19 +261,19 @@ class CompiledFunctions:
 
 
 def _getter(places: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-    """A function that gives some members of a sequence."""
+    """Return a function that takes the given items of a sequence."""
     if list(places) == list(range(places[0], places[-1] + 1) if places else ()):
         return itemgetter(slice(places[0], places[-1] + 1) if places else slice(0))
     return itemgetter(*places)
 
 
 def _is_flat(tree: Any, flags: Sequence[bool]) -> bool:
-    """Whether a tuple holds nothing but static leaves."""
+    """Whether a tuple contains only static leaves."""
     return len(flags) == tree.num_nodes - 1 and all(flags)
 
 
 def _form_of(given: _Given, values: Sequence[Any]) -> _Form | None:
-    """The form of a call, if a look-up that takes less time than others tells such calls apart."""
+    """Return the form of a call, or None if the fast lookup cannot distinguish such calls."""
     static, operands = list[int](), list[int]()
     leaves = iter(zip(given.leaves, given.fixed, strict=True))
     has_trees = False
@@ -312,7 +311,7 @@ def _is_leaf(value: Any) -> bool:
 
 
 def _part_of_key(leaf: Any, is_operand: bool, is_exact: bool) -> Any:
-    """`_OPERAND`, or what tells a static leaf apart; None for what is neither."""
+    """Return `_OPERAND`, or the key of a static leaf; None if the leaf is neither."""
     kind = type(leaf)
     if kind is DeclaredArray or isinstance(leaf, Tracer):
         return None
@@ -325,6 +324,6 @@ def _part_of_key(leaf: Any, is_operand: bool, is_exact: bool) -> Any:
         return None if is_exact else _OPERAND
     if isinstance(leaf, INEXACT):
         return (kind, repr(leaf)) if is_exact else _OPERAND
-    # Functions would be kept as long as the compiled function.
+    # A function in the key would live as long as the compiled function.
     is_function = isinstance(leaf, _FUNCTIONS) or (callable(leaf) and not isinstance(leaf, type))
     return None if is_function else (kind, leaf)

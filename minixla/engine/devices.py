@@ -7,10 +7,10 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax._src.core import get_axis_env
 
 from minixla.core.errors import TransformError, explain
 from minixla.core.state import state
+from minixla.engine.jax_private import get_axis_env, trace_context
 
 
 def chosen_devices(size: int, devices: Any, backend: str | None) -> tuple[Any, ...]:
@@ -53,8 +53,8 @@ def bound_axes() -> dict[Any, int]:
 
 
 def surroundings() -> tuple[Any, ...]:
-    """What a function's program may depend on besides its arguments: axes in JAX, meshes."""
-    return get_axis_env().axis_sizes, jax.sharding.get_abstract_mesh(), state.mesh
+    """Return what a program may depend on besides its arguments: JAX's settings and meshes."""
+    return trace_context(), jax.sharding.get_abstract_mesh(), state.mesh
 
 
 def partitions_along(name: Any) -> tuple[tuple[int, ...], ...] | None:

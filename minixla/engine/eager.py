@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 import jax
+import jax.core
 import numpy as np
 from jax.core import Tracer as JaxTracer
 from jax.errors import JaxRuntimeError
@@ -13,14 +14,15 @@ from jax.sharding import SingleDeviceSharding
 from minixla.core import tracing
 from minixla.core.attributes import spelling
 from minixla.core.errors import MinixlaError
+from minixla.core.graph import Graph
 from minixla.core.operation import Operation
 from minixla.core.shapes import DeclaredArray, TupleValue
-from minixla.core.state import ThreadState
 from minixla.core.tracing import Trace, Tracer, current_trace, weak_type_of
 from minixla.engine.compiled_functions import CompiledFunctions
 from minixla.engine.foreign_code import raise_ours
+from minixla.engine.jax_private import eval_trace, fill_hook, jax_trace_in_force, trace_ctx
 from minixla.engine.meshes import OnMesh, spec_of
-from minixla.engine.program import stage_for_jax
+from minixla.engine.program import jit_staged, stage_for_jax
 
 _NUMBERS = {bool, int, float, complex, type(None)}
 # JAX narrows constants of rules, and takes containers for several arrays.
@@ -28,19 +30,49 @@ _NOT_ONE_ARRAY = {DeclaredArray, list, tuple, dict}
 
 
 class EngineTrace(Trace):
-    """Evaluates at once, on JAX's arrays. Current in every thread outside all transformations."""
+    """Evaluates operations at once on JAX arrays, under a JAX trace.
+
+    `ENGINE` uses JAX's evaluation trace. It is current in every thread outside all transformations.
+    """
 
     transformation = "evaluation"
-    sees_all = False
-    __slots__ = ()
+    evaluates = compiles = True
+    compiled_functions = CompiledFunctions
+    __slots__ = ("_for_jax",)
+
+    def __init__(self, for_jax: jax.core.Trace) -> None:
+        super().__init__(None)
+        self._for_jax = for_jax
+
+    @property
+    def for_jax(self) -> jax.core.Trace:
+        """The JAX trace under which it computes."""
+        return self._for_jax
 
     def __reduce__(self) -> str:
         return "ENGINE"
 
+    def reaches(self, tracer: Tracer) -> bool:
+        """Whether a tracer may be read: it was not made above this trace.
+
+        JAX's graph traces do not say which traces enclose them.
+        """
+        if self._for_jax is eval_trace or not tracer._trace.is_valid():
+            return False
+        trace: Trace = tracer._trace
+        while not trace.evaluates:
+            trace = trace.parent
+        return trace.for_jax is not self._for_jax
+
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
-        """The operation's results as JAX arrays."""
+        """Return the operation's results as JAX arrays or JAX tracers."""
         if operation.run is not None:
             return operation.run(*operands)
+        if trace_ctx.trace is not self._for_jax:
+            with jax_trace_in_force(self._for_jax):
+                return self.process(operation, operands)
+        if operation.computations and not any(isinstance(each, JaxTracer) for each in operands):
+            operation = _evaluated(operation)
         if operation.keeps_identity or operation.is_unique:
             # Each call traces the programs among them anew: what counts is whether they are equal.
             values = tuple(operation.values.values())
@@ -53,7 +85,7 @@ class EngineTrace(Trace):
     def run(
         self, compiled: Callable[..., Any], operation: Operation, operands: Sequence[Any]
     ) -> Any:
-        """The results of an operation by its compiled function."""
+        """Run the compiled function of an operation."""
         try:
             return compiled(*[_on_device(x) if type(x) is DeclaredArray else x for x in operands])
         except (TypeError, ValueError, OverflowError) as error:
@@ -65,16 +97,19 @@ class EngineTrace(Trace):
             raise_ours(error, operation.builder_name, operation)
             raise
 
-    compiles = True
-    compiled_functions = CompiledFunctions
-
     def lift(self, value: Any, subject: str = "evaluation") -> Any:
         """`value` as a JAX array; Python numbers stay weakly typed."""
-        if isinstance(value, (jax.Array, Tracer, TupleValue)):
+        if isinstance(value, (jax.Array, TupleValue)):
             return value
+        if trace_ctx.trace is not self._for_jax:  # that one would make the array a value of its own
+            with jax_trace_in_force(self._for_jax):
+                return self.lift(value, subject)
         if isinstance(value, np.ndarray) and value.ndim and _is_splat(value):
             placed = _device_splat(value)
-            return _copy(placed) if _is_kept(placed) else placed
+            if not _is_kept(placed):
+                return placed
+            with jax_trace_in_force(eval_trace):
+                return _copy(placed)
         _check(value, subject)
         return jax.numpy.asarray(value)
 
@@ -82,7 +117,10 @@ class EngineTrace(Trace):
         """`value` as a weakly typed one: JAX decides that when it makes an array."""
         if isinstance(value, (Tracer, TupleValue)):
             return super().weakly(value) if isinstance(value, Tracer) else value
-        return value if weak_type_of(value) or value.dtype == bool else _weak_copy(value)
+        if weak_type_of(value) or value.dtype == bool:
+            return value
+        with jax_trace_in_force(self.for_jax):
+            return _weak_copy(value)
 
 
 def _weak(value: Any) -> Any:
@@ -91,7 +129,7 @@ def _weak(value: Any) -> Any:
     return tracer
 
 
-_weak_copy = jax.jit(stage_for_jax(_weak))
+_weak_copy = jit_staged(stage_for_jax(_weak))
 
 
 def _check(operand: Any, subject: str) -> None:
@@ -110,7 +148,7 @@ def _check(operand: Any, subject: str) -> None:
 # outside may get hold of them: a jitted function to which they are donated would delete them.
 _SPLATS: dict[Any, jax.Array] = {}
 _PLACED: dict[int, tuple[np.ndarray, jax.Array]] = {}
-_MOST_SPLATS = 1024
+_MOST_SPLATS = 64
 _SPLAT_BYTES = 1 << 16
 _copy = jax.jit(jax.numpy.copy)
 
@@ -120,7 +158,7 @@ def _is_splat(value: np.ndarray) -> bool:
 
 
 def _is_kept(placed: jax.Array) -> bool:
-    # Where JAX is tracing, the array belongs to that trace; under a mesh, to its devices.
+    # While JAX is tracing, the array belongs to that trace; under a mesh, to the mesh's devices.
     if placed.nbytes > _SPLAT_BYTES or isinstance(placed, JaxTracer):
         return False
     return isinstance(placed.sharding, SingleDeviceSharding)
@@ -163,7 +201,7 @@ def _keep(cache: dict[Any, Any], key: Any, found: Any) -> None:
 
 
 def compiled_operation(operation: Operation) -> Callable[..., Any]:
-    """An operation as a compiled function of its operands."""
+    """Compile an operation as a function of its operands."""
 
     def one_operation(*operands: Any) -> Any:
         return current_trace().process(operation, operands)
@@ -172,8 +210,23 @@ def compiled_operation(operation: Operation) -> Callable[..., Any]:
     staged, shardings = stage_for_jax(one_operation), operation.operand_shardings
     mesh = next((each.mesh for each in shardings if each.mesh.axis_names), None)
     if mesh is None:
-        return jax.jit(staged)
+        return jit_staged(staged)
     return OnMesh(staged, mesh, list(map(spec_of, shardings)))
+
+
+def _evaluated(operation: Operation) -> Operation:
+    """Return the operation without users' rules, also in its programs."""
+    if operation.evaluated is not None:
+        return operation.evaluated
+    if all(each.evaluated() is each for each in operation.computations):
+        return operation
+    return operation.changed(_evaluated_programs)
+
+
+def _evaluated_programs(value: Any) -> Any:
+    if type(value) is tuple:
+        return tuple(map(_evaluated_programs, value))
+    return value.evaluated() if isinstance(value, Graph) else value
 
 
 def _of_attributes(
@@ -183,9 +236,9 @@ def _of_attributes(
 
 
 _compiled = lru_cache(maxsize=8192)(_of_attributes)
-# Programs are written by users, and may be others in each call.
+# Users write programs, and each call may have a new one.
 _running_programs = lru_cache(maxsize=64)(_of_attributes)
 
 
-ENGINE = EngineTrace(None)
-ThreadState.trace = ENGINE  # the current one in every thread outside all transformations
+ENGINE = EngineTrace(eval_trace)
+fill_hook(ENGINE, EngineTrace)

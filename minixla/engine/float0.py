@@ -57,7 +57,7 @@ def places(name: str, tree: Any, with_float0: bool = False) -> list[str]:
 
 
 def structure_places(name: str, structure: Any) -> list[str]:
-    """The places of the leaves of pytrees of a structure, for messages."""
+    """Return the paths of the leaves of a structure, for messages."""
     try:
         return places(name, tree_unflatten(structure, range(structure.num_leaves)))
     except Exception:  # a user's container that accepts only arrays
@@ -65,7 +65,7 @@ def structure_places(name: str, structure: Any) -> list[str]:
 
 
 def with_float0(structure: Any) -> tuple[Any, list[bool]]:
-    """The structure with its arrays of float0 as leaves, and which of all leaves these are."""
+    """Return the structure with float0 arrays as leaves, and which of the leaves these are."""
 
     def is_zeros(kind: type, _: Any) -> bool:
         return kind is _Zeros

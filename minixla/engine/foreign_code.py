@@ -7,8 +7,6 @@ from threading import Lock
 from weakref import WeakSet, ref
 
 import jax
-from jax._src import compiler
-from jax._src.lax.linalg import initialize_lapack
 from jax.errors import JaxRuntimeError
 
 from minixla.core.errors import MinixlaError, TransformError, explain, too_large
@@ -16,6 +14,7 @@ from minixla.core.graph import Graph
 from minixla.core.operation import Operation
 from minixla.core.source import Source
 from minixla.engine import kernels
+from minixla.engine.jax_private import initialize_lapack, register_xla_runtime_error_handler
 
 #: For each target of the programs that were lowered, where the last call of it is, and of what.
 _CALLED: dict[str, tuple[Source | None, Callable[[], Operation | None]]] = {}
@@ -89,7 +88,7 @@ def _explained(error: Exception) -> Exception | None:
     return explain(TransformError, subject, problem, shown, advice, source)
 
 
-compiler.register_xla_runtime_error_handler(_explained)
+register_xla_runtime_error_handler(_explained)
 _INTERRUPTED = re.compile("^KeyboardInterrupt", re.MULTILINE)
 
 

@@ -4,10 +4,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from jax._src import effects
-from jax._src.interpreters.mlir import set_sharding
-from jax._src.named_sharding import SdyArray
-from jax._src.sharding_impls import SdyArrayList, ShardingContext
 from jax.extend.mlir import ir
 from jax.interpreters import mlir
 
@@ -16,14 +12,27 @@ from minixla.core.graph import Graph, inner_first
 from minixla.core.operation import Operation
 from minixla.core.shapes import TOKEN, AnyShape, Shape
 from minixla.engine.foreign_code import prepare_target
-from minixla.engine.platform_text import PlatformEmitter
+from minixla.engine.jax_private import (
+    Effect,
+    SdyArray,
+    SdyArrayList,
+    ShardingContext,
+    control_flow_allowed_effects,
+    custom_derivatives_allowed_effects,
+    lowerable_effects,
+    ordered_effects,
+    partial_eval_kept_effects,
+    remat_allowed_effects,
+    set_sharding,
+)
+from minixla.engine.platform_text import PlatformEmitter, target_on
 from minixla.legalize import Target
 
 _TARGETS = {"cpu": "xla_ffi_python_cpu_callback"}
 _TARGETS |= dict.fromkeys(("cuda", "rocm"), "xla_ffi_python_gpu_callback")
 
 
-class _Effect(effects.Effect):
+class _Effect(Effect):
     """Effects of a class are equal: jax.export makes them again."""
 
     def __eq__(self, other: object) -> bool:
@@ -48,16 +57,16 @@ class Shown(_Effect):
 SIDE_EFFECT = SideEffect()
 #: Programs with this one in any order, on any number of devices.
 SHOWN = Shown()
-effects.ordered_effects.add_type(SideEffect)
+ordered_effects.add_type(SideEffect)
 for _known in (SideEffect, Shown):
-    effects.lowerable_effects.add_type(_known)
-    effects.control_flow_allowed_effects.add_type(_known)
-    effects.custom_derivatives_allowed_effects.add_type(_known)
-effects.remat_allowed_effects.add_type(Shown)
-effects.partial_eval_kept_effects.add_type(Shown)
+    lowerable_effects.add_type(_known)
+    control_flow_allowed_effects.add_type(_known)
+    custom_derivatives_allowed_effects.add_type(_known)
+remat_allowed_effects.add_type(Shown)
+partial_eval_kept_effects.add_type(Shown)
 
 
-def effect_of(graph: Graph) -> effects.Effect | None:
+def effect_of(graph: Graph) -> Effect | None:
     """What JAX is to be told of a program's side effects."""
     if not graph.has_side_effect:
         return None
@@ -72,7 +81,7 @@ def _is_ordered(graph: Graph) -> bool:
     return is_own or any(map(_is_ordered, graph.computations))
 
 
-_ON_FIRST = SdyArrayList((SdyArray(mesh_shape=(), dim_shardings=(), logical_device_ids=(0,)),))
+_FIRST = SdyArray(mesh_shape=(), dim_shardings=(), logical_device_ids=(0,))
 
 
 def place_host_calls(module_context: mlir.ModuleContext, function: Any) -> None:
@@ -83,24 +92,25 @@ def place_host_calls(module_context: mlir.ModuleContext, function: Any) -> None:
     if not isinstance(module_context.axis_context, ShardingContext):
         return
 
-    def place(operation: Any) -> ir.WalkResult:  # of calls that give nothing but a token
+    def place(operation: Any) -> ir.WalkResult:
         if operation.name == "sdy.manual_computation":
             return ir.WalkResult.SKIP
         target = operation.attributes.get("call_target_name")
         if target is not None and ir.StringAttr(target).value in _TARGETS.values():
-            set_sharding(module_context, operation, _ON_FIRST)
+            on_first = SdyArrayList((_FIRST,) * len(operation.results))
+            set_sharding(module_context, operation, on_first)
         return ir.WalkResult.ADVANCE
 
     function.walk(place)
 
 
 def target_of(module_context: mlir.ModuleContext) -> Target | None:
-    """What JAX lowers a module for; None where that is several platforms."""
+    """Return the target that JAX lowers a module for; None if there are several platforms."""
     if len(module_context.platforms) != 1:
         return None
     devices = getattr(module_context.axis_context, "num_devices", 1)
     is_exported = module_context.lowering_parameters.for_export
-    return Target(module_context.platforms[0], devices, is_exported)
+    return target_on(module_context.platforms[0], devices, is_exported)
 
 
 class HostEmitter(PlatformEmitter):

@@ -10,7 +10,6 @@ from itertools import compress
 from typing import Any
 
 import jax
-from jax._src.util import weakref_cache_key_types
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
@@ -24,8 +23,10 @@ from minixla.core.derived import (
 from minixla.core.graph import Graph
 from minixla.core.linear import instantiate, spread
 from minixla.core.symbolic_zeros import ZeroTrace
+from minixla.core.tracer import abstract_value
 from minixla.core.tracing import evaluate_graph, trace_to_graph
 from minixla.engine import program
+from minixla.engine.jax_private import weakref_cache_key_types
 from minixla.engine.program import PROGRAM, bind_program
 
 
@@ -72,7 +73,7 @@ LINEAR.multiple_results = True
 @LINEAR.def_abstract_eval
 def _linear_abstract_eval(*operands: Any, linear: _Linear) -> list[Any]:
     shapes = compress(linear.graph.output_shapes, linear.halves.active_outputs)
-    return program.varying_like(operands, list(map(program.abstract_value, shapes)))
+    return program.varying_like(operands, list(map(abstract_value, shapes)))
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], graph: Graph) -> tuple[Any, Any]:
@@ -89,7 +90,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], graph: Graph) -> tuple
 
 
 def _pulled(halves: ReverseGraphs, residuals: Sequence[Any], cotangents: Any) -> list[Any]:
-    """The cotangents of all operands; those that do not exist are None, or Zero on the way in."""
+    """Return the cotangents of all operands; absent ones are Zero as inputs, None as results."""
     absent = tuple([type(each) is ad.Zero for each in cotangents])
     given = [each for each, is_zero in zip(cotangents, absent, strict=True) if not is_zero]
     graph, is_zero = halves.backward, (False,) * sum(halves.active_inputs)

@@ -6,13 +6,6 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax._src import api_util, core, dispatch, mesh, stages, xla_bridge
-from jax._src.array import ArrayImpl
-from jax._src.interpreters import pxla
-from jax._src.interpreters.mlir import LoweringParameters, ModuleContext, sanitize_name
-from jax._src.named_sharding import UNSPECIFIED
-from jax._src.sharding_impls import ShardingContext
-from jax._src.util import wrap_name
 from jax.extend.mlir import ir
 from jax.interpreters import mlir
 from jax.tree_util import tree_flatten
@@ -20,11 +13,13 @@ from jax.tree_util import tree_flatten
 from minixla.core.attributes import Literal
 from minixla.core.graph import Graph, hoist_constants
 from minixla.core.shared_contexts import SharedContexts
+from minixla.core.tracer import abstract_value
+from minixla.engine import jax_private as private
 from minixla.engine.float0 import with_float0
 from minixla.engine.host_calls import effect_of
-from minixla.engine.program import abstract_value, add_functions, spans_devices, traced_for_jax
+from minixla.engine.program import add_functions, spans_devices, traced_for_jax
 from minixla.engine.random_keys import key_ranks
-from minixla.engine.repeats import instruction_count
+from minixla.legalize.cpu.repeats import instruction_count
 
 _PLAIN = {bool, int, float, complex, np.ndarray}
 # Of constants: JAX has options for more.
@@ -43,8 +38,8 @@ def lowered(staged: Any, args: Any, kwargs: Any) -> jax.stages.Lowered | None:
     leaves, tree = tree_flatten((args, kwargs))
     if not all(map(_is_plain, leaves)):
         return None
-    meshes = mesh.get_abstract_mesh(), mesh.get_concrete_mesh()
-    if not (core.trace_state_clean() and all(each.empty for each in meshes)):
+    meshes = jax.sharding.get_abstract_mesh(), private.get_concrete_mesh()
+    if not (private.trace_state_clean() and all(each.empty for each in meshes)):
         return None
     try:
         inputs = tuple(map(_abstracted, leaves))
@@ -61,9 +56,9 @@ def lowered(staged: Any, args: Any, kwargs: Any) -> jax.stages.Lowered | None:
     if key_ranks(made) or any(with_float0(made)[1]):
         return None
     outputs = list(map(abstract_value, graph.output_shapes, traced.weak))
-    names = api_util.debug_info("jit", staged, args, kwargs)
+    names = private.debug_info("jit", staged, args, kwargs)
     computation = _computation(graph, literals, inputs, outputs, names)
-    shown = stages.make_args_info(tree, inputs, ())
+    shown = private.make_args_info(tree, inputs, ())
     types = {"in_types": (tree, inputs), "out_types": (traced.tree, outputs)}
     return jax.stages.Lowered(computation, shown, traced.tree, **types)
 
@@ -72,18 +67,18 @@ def _abstracted(leaf: Any) -> Any:
     """JAX's abstract value of an argument."""
     if type(leaf) is np.ndarray:
         return _of_array(leaf.shape, jax.dtypes.canonicalize_dtype(leaf.dtype))
-    return core.shaped_abstractify(leaf)
+    return private.shaped_abstractify(leaf)
 
 
 @lru_cache(maxsize=4096)
 def _of_array(sizes: tuple[int, ...], dtype: np.dtype) -> Any:
-    return core.shaped_abstractify(np.broadcast_to(np.empty((), dtype), sizes))
+    return private.shaped_abstractify(np.broadcast_to(np.empty((), dtype), sizes))
 
 
 def _is_plain(leaf: Any) -> bool:
     """Whether an argument says nothing of devices, and is no key."""
     kind = type(leaf)
-    if kind is ArrayImpl:
+    if kind is private.ArrayImpl:
         return not leaf.committed
     if kind is jax.ShapeDtypeStruct:
         is_key = jax.numpy.issubdtype(leaf.dtype, jax.dtypes.extended)
@@ -99,38 +94,43 @@ def _size(literal: Literal) -> float:
 
 def _computation(
     graph: Graph, literals: list[Literal], inputs: Any, outputs: Any, names: Any
-) -> pxla.MeshComputation:
+) -> private.MeshComputation:
     """The stage as `jax._src.interpreters.pxla.lower_sharding_computation` makes it.
 
     The graph's first inputs are constants.
     """
-    backend, devices, amount = pxla._get_and_check_device_assignment((), mesh.empty_concrete_mesh)
+    backend, devices, amount = private.get_and_check_device_assignment(
+        (), private.empty_concrete_mesh
+    )
     size = _INSTRUCTION_BYTES * instruction_count(graph) + sum(x.array.nbytes for x in literals)
     platforms = (getattr(backend, "_raw_platform", backend.platform),)
-    context = ModuleContext(
-        platforms=tuple(map(xla_bridge.canonicalize_platform, platforms)),
+    context = private.ModuleContext(
+        platforms=tuple(map(private.canonicalize_platform, platforms)),
         backend=backend,
-        axis_context=ShardingContext(amount),
+        axis_context=private.ShardingContext(amount),
         keepalives=[],
         channel_iterator=count(2),
         host_callbacks=[],
-        lowering_parameters=LoweringParameters(),
+        lowering_parameters=private.LoweringParameters(),
         context=_contexts.context_for(size),
     )
-    name = wrap_name("jit", graph.name)
+    name = private.wrap_name("jit", graph.name)
     with context.context, ir.Location.unknown(context.context):
         attributes = context.module.operation.attributes
-        attributes["sym_name"] = ir.StringAttr.get(sanitize_name(name).rstrip("_"))
+        attributes["sym_name"] = ir.StringAttr.get(private.sanitize_name(name).rstrip("_"))
         attributes["mhlo.num_replicas"] = mlir.i32_attr(1)
         attributes["mhlo.num_partitions"] = mlir.i32_attr(amount)
         _hold(add_functions(context, graph, ""), literals)
     taken, made = len(inputs), len(outputs)
     options: dict[str, Any] = {"unordered_effects": [], "ordered_effects": [], "mut": None}
     options |= {"committed": False, "pgle_profiler": None, "intermediate_shardings": []}
-    options |= {"in_shardings": (UNSPECIFIED,) * taken, "out_shardings": (UNSPECIFIED,) * made}
+    options |= {
+        "in_shardings": (private.UNSPECIFIED,) * taken,
+        "out_shardings": (private.UNSPECIFIED,) * made,
+    }
     options |= {"in_layouts": (None,) * taken, "out_layouts": (None,) * made}
     options |= {"global_in_avals": list(inputs), "global_out_avals": outputs}
-    return pxla.MeshComputation(
+    return private.MeshComputation(
         name,
         context.module,
         [],
@@ -138,15 +138,15 @@ def _computation(
         platforms,
         (),
         devices,
-        tuple_args=dispatch.should_tuple_args(taken, backend.platform),
+        tuple_args=private.should_tuple_args(taken, backend.platform),
         host_callbacks=context.host_callbacks,
         keepalive=context.keepalives,
         kept_var_idx=set(range(taken)),
         backend=backend,
         num_devices=amount,
         shape_poly_state=context.shape_poly_state,
-        all_args_info=pxla.AllArgsInfo(inputs, names),
-        context_mesh=mesh.empty_concrete_mesh,
+        all_args_info=private.AllArgsInfo(inputs, names),
+        context_mesh=private.empty_concrete_mesh,
         **options,
     )
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax._src.core import trace_state_clean
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from minixla.core.errors import ShardingError, explain
 from minixla.core.graph import Graph
+from minixla.engine.jax_private import trace_state_clean
 
 
 @lru_cache(maxsize=256)

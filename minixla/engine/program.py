@@ -3,34 +3,41 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from itertools import count, groupby
 from typing import Any, NamedTuple
 
 import jax
-from jax._src.util import weakref_cache_key_types, weakref_lru_cache
 from jax.core import ShapedArray
 from jax.core import Tracer as JaxTracer
 from jax.extend.core import Primitive
 from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import func
 from jax.interpreters import mlir
+from jax.sharding import AxisType
 
 from minixla.core.errors import (
     NestingError,
     ShapeError,
     ShardingError,
     TransformError,
+    UnsupportedError,
     explain,
-    too_large,
 )
 from minixla.core.graph import Graph, Instruction, hoist_constants, inner_first, part_of
-from minixla.core.shapes import ADDRESS_SPACE, AnyShape, Shape, shape_of_data
+from minixla.core.shapes import is_mutable, shape_of_data
 from minixla.core.state import state
-from minixla.core.tracing import GraphTrace, default_trace, not_a_value, tracing, weak_type_of
+from minixla.core.tracer import abstract_value
+from minixla.core.tracing import GraphTrace, bridge, not_a_value, tracing, weak_type_of
 from minixla.engine.float0 import flatten, float0_zeros, is_float0, structure_places
 from minixla.engine.foreign_code import raise_ours
 from minixla.engine.host_calls import SIDE_EFFECT, HostEmitter, effect_of, place_host_calls
+from minixla.engine.jax_private import (
+    current_jax_trace,
+    eval_trace,
+    weakref_cache_key_types,
+    weakref_lru_cache,
+)
 from minixla.engine.meshes import check_devices, told
 from minixla.engine.pieces import split
 
@@ -46,7 +53,7 @@ class HeldGraph:
         return repr(self.graph)
 
 
-# JAX's caches find what they know of a primitive by its parameters, and must not keep these alive.
+# The parameters of a primitive are keys of JAX's caches, which must not keep them alive.
 weakref_cache_key_types.add(HeldGraph)
 
 
@@ -59,24 +66,6 @@ def held(graph: Graph, weak: Sequence[bool] = ()) -> HeldGraph:
 #: The primitive `minixla_program`; its parameter `graph` is a HeldGraph.
 PROGRAM = Primitive("minixla_program")
 PROGRAM.multiple_results = True
-
-
-@lru_cache(maxsize=4096)
-def abstract_value(shape: AnyShape, weak: bool = False) -> Any:
-    """JAX's abstract value for an array shape."""
-    if not isinstance(shape, Shape):
-        problem = f"a value of shape {shape} cannot cross the border to JAX"
-        advice = "Return arrays: take the members out of a tuple with get_tuple_element."
-        raise explain(TransformError, "jit", problem, advice=advice)
-    if shape.nbytes > ADDRESS_SPACE:
-        raise too_large("jit", f"an array of shape {shape} does not fit into any memory")
-    if shape.is_dynamic:
-        problem = f"an array of shape {shape}, whose size is known only at run time, cannot cross "
-        problem += "the border to JAX"
-        advice = "Compute with it inside one jitted function, and reduce it or set its size back "
-        advice += "to the bound there (set_dimension_size). mx.reference gives arrays of any size."
-        raise explain(ShapeError, "jit", problem, advice=advice)
-    return ShapedArray(shape.dimensions, shape.dtype, weak_type=weak)
 
 
 @PROGRAM.def_effectful_abstract_eval
@@ -96,13 +85,20 @@ def _abstract_eval(*operands: Any, graph: HeldGraph) -> tuple[list[Any], set[Any
 
 
 def varying_like(operands: Sequence[Any], results: list[Any]) -> list[Any]:
-    """Abstract results that, inside jax.shard_map, vary over the mesh axes of the operands."""
+    """Abstract results with the mesh axes that JAX's types name.
+
+    Inside jax.shard_map they vary over the axes of the operands. Over a mesh in explicit mode a
+    result has the sharding of an operand of the same shape.
+    """
     varying = next((each for each in operands if each.mat.varying), None)
-    if varying is None:
+    if varying is not None:
+        specs = [jax.sharding.PartitionSpec(*[None] * each.ndim) for each in results]
+        pairs = zip(results, [varying.sharding.update(spec=spec) for spec in specs], strict=True)
+        results = [each.update(sharding=at, manual_axis_type=varying.mat) for each, at in pairs]
+    if not types_name_axes():
         return results
-    specs = [jax.sharding.PartitionSpec(*[None] * each.ndim) for each in results]
-    pairs = zip(results, [varying.sharding.update(spec=spec) for spec in specs], strict=True)
-    return [each.update(sharding=at, manual_axis_type=varying.mat) for each, at in pairs]
+    sharded = {each.shape: each.sharding for each in operands if any(each.sharding.spec.partitions)}
+    return [each.update(sharding=sharded.get(each.shape, each.sharding)) for each in results]
 
 
 def lower_graph(
@@ -130,17 +126,17 @@ def lower_graph(
     return results
 
 
-# A string, before the size if it is the name of an axis.
+# A string; if a size follows, the string is the name of an axis.
 _AXIS = re.compile(r'"((?:[^"\\]|\\.)*+)"(=\d)?')
 
 
 def _check_axes(graph: Graph, text: str) -> None:
-    """Raise ShardingError for a mesh whose axes have names over which XLA ends the process."""
+    """Raise ShardingError for a mesh with axis names that make XLA end the process."""
     if "mesh<[" not in text:
         return
     for match in _AXIS.finditer(text):
         if match[2] and not (match[1].isascii() and "\\" not in match[1]):
-            problem = f"XLA does not read the name of the mesh axis {match[0][:80]}"
+            problem = f"XLA does not accept the name of the mesh axis {match[0][:80]}"
             advice = "Rename the axis: letters, digits and other printable ASCII characters, "
             advice += "without quotes and backslashes. mx.reference takes any name."
             raise explain(ShardingError, graph.name, problem, advice=advice)
@@ -214,8 +210,8 @@ def _run(*operands: Any, graph: HeldGraph) -> Any:
 
 
 def _compiled(graph: Graph) -> Callable[..., list[Any]]:
-    """`jax.jit` of a program, which JAX keeps as long as the graph lives that keeps this."""
-    # JAX keeps the program that it traces, so that it must hold nothing that the graph holds.
+    """Apply `jax.jit` to a program; JAX keeps it as long as the graph that keeps this function."""
+    # JAX keeps the function that it traces, so it must not refer to what the graph holds.
     parts = graph.inputs, graph.instructions, graph.outputs, graph.name
     again = Graph(*parts, graph.annotations) if graph.annotations else part_of(*parts)
     return jax.jit(partial(bind_program, again))
@@ -299,21 +295,47 @@ def _run_in_parts(graph: Graph, operands: Sequence[Any], weak: Sequence[bool]) -
 class Traced(NamedTuple):
     """A function traced for JAX."""
 
-    graph: Graph  # takes the leaves of the arguments that JAX traces
+    graph: Graph  # takes the values in `read`, then the argument leaves that JAX traces
+    read: list[Any]  # traced values of enclosing functions
     weak: list[bool]  # for each output whether it is weakly typed
     tree: Any  # the structure of the result
 
 
-def stage_for_jax(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function` as one that JAX traces: our traces see it, JAX sees one primitive."""
+def is_disabled() -> bool:
+    """Whether `jax.disable_jit` is in force."""
+    return jax.config.jax_disable_jit  # type: ignore[attr-defined]  # JAX has it
+
+
+def types_name_axes() -> bool:
+    """Whether JAX's types name mesh axes: over a mesh in explicit mode, and in jax.shard_map."""
+    return any(kind is not AxisType.Auto for kind in jax.sharding.get_abstract_mesh().axis_types)
+
+
+def stage_for_jax(function: Callable[..., Any], is_stepped: bool = False) -> Callable[..., Any]:
+    """Wrap a function for JAX: our traces see its operations, JAX sees one primitive.
+
+    If `is_stepped` is true, JAX sees the operations one by one under `jax.disable_jit`, and where
+    its types name mesh axes, which our graphs do not hold.
+    """
     name = getattr(function, "__name__", "function")
     traced = partial(_traced, function, name)
 
     def staged(*args: Any, **kwargs: Any) -> Any:
+        if is_stepped and (is_disabled() or types_name_axes()):
+            return function(*args, **kwargs)
         leaves, tree = flatten((args, kwargs))
-        found = traced_for_jax(traced, leaves, tree)
+        if any(map(is_mutable, leaves)):
+            return bridge().run_with_refs(stage_for_jax, function, leaves, tree)
+        try:
+            found = traced_for_jax(traced, leaves, tree)
+        except UnsupportedError as error:
+            ref = getattr(error, "ref", None)
+            if ref is None:
+                raise
+            # The function has used a mutable array that it closes over: it is traced again.
+            return bridge().run_with_refs(stage_for_jax, function, leaves, tree, [ref])
         operands = [x for x in leaves if isinstance(x, JaxTracer) and not is_float0(x)]
-        outputs = run_graph(found.graph, operands, found.weak)
+        outputs = run_graph(found.graph, [*found.read, *operands], found.weak)
         return jax.tree_util.tree_unflatten(found.tree, outputs)
 
     staged.__name__ = staged.__qualname__ = name
@@ -341,13 +363,45 @@ def _traced_once(traced: Any, tree: Any, kinds: tuple[Any, ...], _: Any) -> Trac
     return traced(kinds, tree)
 
 
+@weakref_lru_cache
+def _hoisted_once(traced: Any, tree: Any, kinds: tuple[Any, ...], watch: Any) -> Traced:
+    """`_traced_once`, with the constants that are not printed among the values that it reads."""
+    found = _traced_once(traced, tree, kinds, watch)
+    graph, literals = hoist_constants(found.graph)
+    return found._replace(graph=graph, read=[*(each.data for each in literals), *found.read])
+
+
+def jit_staged(staged: Callable[..., Any]) -> Callable[..., Any]:
+    """Apply `jax.jit` to what `stage_for_jax` returned, for functions that outlive JAX's traces.
+
+    If a jitted function is called under a trace of JAX without tracers, JAX's cache of compiled
+    programs gets an entry that refers to the trace. Such a call binds the program itself.
+    """
+    run, traced = jax.jit(staged), staged.traced  # type: ignore[attr-defined]  # it has one
+
+    def call(*operands: Any) -> Any:
+        if current_jax_trace.value is eval_trace:
+            return run(*operands)
+        leaves, tree = flatten((operands, {}))
+        if any(isinstance(leaf, JaxTracer) for leaf in leaves):
+            return run(*operands)
+        kinds = tuple(map(jax.typeof, leaves))
+        found = _hoisted_once(traced, tree, kinds, state.watch)
+        if found.graph.meshes:  # only tracers tell JAX of the devices
+            return run(*operands)
+        outputs = run_graph(found.graph, [*found.read, *leaves], found.weak)
+        return jax.tree_util.tree_unflatten(found.tree, outputs)
+
+    return call
+
+
 def forget_traces(staged: Any) -> None:
     """Has what `stage_for_jax` gave traced anew."""
     _traced_once.evict_weakref(staged.traced)
 
 
 def _traced(function: Callable[..., Any], name: str, given: tuple[Any, ...], tree: Any) -> Traced:
-    trace, leaves = GraphTrace(default_trace()), list(given)
+    trace, leaves = GraphTrace(state.trace), list(given)
     for index, leaf in enumerate(given):
         if not isinstance(leaf, (JaxTracer, ShapedArray)):
             continue
@@ -365,4 +419,5 @@ def _traced(function: Callable[..., Any], name: str, given: tuple[Any, ...], tre
     with tracing(trace):
         results, result_tree = flatten(function(*args, **kwargs))
         graph = trace.graph(results, name, lambda: structure_places("the result", result_tree))
-        return Traced(graph, [weak_type_of(result) for result in results], result_tree)
+        weak = [weak_type_of(result) for result in results]
+        return Traced(graph, trace.captured, weak, result_tree)

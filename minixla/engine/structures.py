@@ -1,7 +1,6 @@
-"""Structures of pytrees compared and changed without the containers that users define.
+"""Compare and change pytree structures without building the containers that users define.
 
-A user's container may accept only arrays. It is made only of values that the user computes with,
-never of stand-ins.
+A user's container may accept only arrays, so it is never built from placeholders.
 """
 
 from collections.abc import Callable
@@ -13,7 +12,7 @@ LEAF = tree_structure(0)
 
 
 def subtrees(prefix: Any, whole: Any) -> list[Any]:
-    """The structures in `whole` that stand where `prefix` has leaves.
+    """Return the structures in `whole` at the leaves of `prefix`.
 
     Raises:
         ValueError: `prefix` is not a prefix of `whole`.
@@ -21,16 +20,16 @@ def subtrees(prefix: Any, whole: Any) -> list[Any]:
     if prefix == LEAF:
         return [whole]
     if prefix.node_data() != whole.node_data():
-        raise ValueError(f"{prefix} stands where the structure is {whole}")
+        raise ValueError(f"{prefix} was given where the structure is {whole}")
     pairs = zip(prefix.children(), whole.children(), strict=False)
     if len(prefix.children()) != len(whole.children()):
         count = len(whole.children())
-        raise ValueError(f"{prefix} has {len(prefix.children())} members, the structure {count}")
+        raise ValueError(f"{prefix} has {len(prefix.children())} children, not {count}")
     return [each for pair in pairs for each in subtrees(*pair)]
 
 
 def with_leaves(structure: Any, is_leaf: Callable[[type, Any], bool]) -> Any:
-    """The structure with each node for which `is_leaf(kind, data)` is true replaced by a leaf."""
+    """Return the structure with a leaf for each node for which `is_leaf(kind, data)` is true."""
     data = structure.node_data()
     if structure == LEAF or data is None:
         return structure
@@ -41,7 +40,7 @@ def with_leaves(structure: Any, is_leaf: Callable[[type, Any], bool]) -> Any:
 
 
 def nodes(structure: Any, is_wanted: Callable[[type, Any], bool]) -> list[Any]:
-    """None for each leaf, and the data of each node for which `is_wanted(kind, data)` is true."""
+    """Return None for each leaf, and the data of nodes where `is_wanted(kind, data)` is true."""
     data = structure.node_data()
     if structure == LEAF:
         return [None]

@@ -24,8 +24,8 @@ _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=default")
 _CUDA_FLAGS = ("-std=c++17", "-O2", "-x", "cu", "-Xcompiler", "-fPIC")
 #: Where libraries are kept; XDG_CACHE_HOME says where caches are.
 _CACHE = "MINIXLA_OP_CACHE"
-_CACHE_ADVICE = f"Name a directory that can be written in the environment variable {_CACHE}."
-# Names the file from which the preprocessor took the next lines.
+_CACHE_ADVICE = f"Set the environment variable {_CACHE} to a writable directory."
+# A line in which the preprocessor names the file of the next lines.
 _LINE_MARKER = re.compile(rb'^# [0-9]+ "([^"\n]*)".*\n', re.MULTILINE)
 # The compiler's messages that an error shows.
 _MOST_LINES = 12
@@ -49,10 +49,10 @@ def build_op_library(
 ) -> OpLibrary:
     """Compiles kernels against XLA's foreign function interface, or finds what was compiled.
 
-    A library is kept by everything that the compiler reads for it (the sources, all headers, the
-    macros that choose among them), flags, and the versions of compiler and jaxlib. It is in
-    `$MINIXLA_OP_CACHE`, or `minixla/ops` among the user's caches, with its checksum: a damaged one
-    is compiled again.
+    The library is cached in `$MINIXLA_OP_CACHE`, or in `minixla/ops` in the user's cache directory.
+    The key covers everything that the compiler reads (sources, headers, the macros that select
+    them), the flags, and the versions of compiler and jaxlib. A checksum lies next to the library:
+    a damaged library is compiled again.
 
     Args:
         sources: C++ files; a text with line breaks is a source itself.
@@ -66,7 +66,7 @@ def build_op_library(
         The library, which `op.kernel(..., library=...)` takes.
 
     Raises:
-        BuildError: a file, or a compiler, is missing; the compiler refuses a source; the cache
+        BuildError: a file or a compiler is missing; the compiler rejects a source; the cache
             cannot be written.
     """
     if not isinstance(sources, (Iterable, Path)):
@@ -130,12 +130,12 @@ def _version(compiler: str) -> str:
 
 
 def _is_text(source: str | Path) -> bool:
-    """Whether a source is the text itself."""
+    """Whether a source is code, not a path."""
     return isinstance(source, str) and "\n" in source
 
 
 def _source_file(source: str | Path, is_cuda: bool, folder: Path) -> tuple[Path, bool]:
-    """The file of a source, which a text is written to, and whether it is CUDA's."""
+    """Return the file of a source, after writing code to it, and whether it is CUDA."""
     if not _is_text(source):
         return Path(source).absolute(), is_cuda
     folder.mkdir()
@@ -145,10 +145,9 @@ def _source_file(source: str | Path, is_cuda: bool, folder: Path) -> tuple[Path,
 
 
 def _compiled_text(command: list[str], path: Path, is_cuda: bool, verbose: bool) -> Iterator[bytes]:
-    """Everything that decides what a source is compiled to: all that the compiler reads.
+    """Return everything that decides what a source compiles to: the preprocessor's output.
 
-    The preprocessor says it, since only that knows which headers are found, in which folders, and
-    under which macros.
+    Only the preprocessor knows which headers are read, from which folders, under which macros.
     """
     try:
         yield path.read_bytes()
@@ -157,7 +156,7 @@ def _compiled_text(command: list[str], path: Path, is_cuda: bool, verbose: bool)
         raise explain(BuildError, _SUBJECT, problem, [str(error)], advice) from None
     text = _run([*command, "-E", str(path)], verbose)
     yield _LINE_MARKER.sub(b"", text)
-    if is_cuda:  # the text has only what is compiled for a GPU
+    if is_cuda:  # the text has only the code for the GPU
         for each in sorted({*_LINE_MARKER.findall(text)} - {os.fsencode(path)}):
             if os.path.isfile(each):
                 yield Path(os.fsdecode(each)).read_bytes()
@@ -166,7 +165,7 @@ def _compiled_text(command: list[str], path: Path, is_cuda: bool, verbose: bool)
 def _compile(
     linker: list[str], device: list[str], files: Sequence[Any], made: Path, verbose: bool
 ) -> None:
-    """Compile sources to a library."""
+    """Compile sources into a library."""
     given: list[str] = []
     for index, (path, is_cuda) in enumerate(files):
         given.append(str(made.with_name(f"cuda_{index}.o") if is_cuda else path))
@@ -180,7 +179,7 @@ def _checksum_file(library: Path) -> Path:
 
 
 def _is_whole(library: Path) -> bool:
-    """Whether a library is in the cache, with the content that was compiled."""
+    """Whether a library is in the cache and matches its checksum."""
     try:
         kept = _checksum_file(library).read_bytes()
         return kept == hashlib.sha256(library.read_bytes()).hexdigest().encode()
@@ -189,7 +188,7 @@ def _is_whole(library: Path) -> bool:
 
 
 def _keep(made: Path, target: Path) -> None:
-    """Put a new library into the cache, whole also if several processes build it."""
+    """Move a new library into the cache atomically: several processes may build it at once."""
     checksum = made.with_name(_checksum_file(target).name)
     checksum.write_text(hashlib.sha256(made.read_bytes()).hexdigest(), encoding="ascii")
     os.replace(made, target)
@@ -197,7 +196,7 @@ def _keep(made: Path, target: Path) -> None:
 
 
 def _cache_folder() -> Path:
-    """The folder of compiled libraries."""
+    """Return the directory of compiled libraries."""
     given, caches = os.environ.get(_CACHE), os.environ.get("XDG_CACHE_HOME", "")
     if given:
         return Path(given).absolute()
@@ -206,13 +205,13 @@ def _cache_folder() -> Path:
     home = os.path.expanduser("~") if os.environ.get("HOME", "~") else ""
     if os.path.isabs(home):
         return Path(home) / ".cache" / "minixla" / "ops"
-    problem = "there is no home directory that could hold compiled libraries"
+    problem = "no home directory found for compiled libraries"
     raise explain(BuildError, _SUBJECT, problem, [f"HOME is {home!r}"], _CACHE_ADVICE)
 
 
 @contextmanager
 def _named_errors(what: str, folder: Path | None = None) -> Iterator[None]:
-    """Raise BuildError for errors of the file system, with the folder that was to be written."""
+    """Raise BuildError for file system errors; the message names the directory."""
     try:
         yield
     except OSError as error:
@@ -222,10 +221,10 @@ def _named_errors(what: str, folder: Path | None = None) -> Iterator[None]:
 
 
 def _run(command: list[str], verbose: bool) -> bytes:
-    """What a compiler writes; BuildError with its messages where it fails."""
+    """Run a compiler and return its output; raise BuildError with its messages if it fails."""
     if verbose:
         print(" ".join(command))
-    # A source with __DATE__ is the same source each time.
+    # Fix the date: a source with __DATE__ must have the same key each time.
     environment = {"SOURCE_DATE_EPOCH": "0", **os.environ}
     done = subprocess.run(command, capture_output=True, env=environment, check=False)
     if done.returncode:

@@ -129,7 +129,7 @@ class DeclaredOperation(Operation):
 
     @cached_property
     def output_lengths(self) -> list[int | None]:
-        """For each output how many arrays it has if it is a list, else None."""
+        """Return for each output its number of arrays if it is a list, else None."""
         pairs = zip(self.definition.outputs.values(), self.output_types, strict=True)
         return [len(own) if self.definition.is_list(each) else None for each, own in pairs]
 

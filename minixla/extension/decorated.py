@@ -21,9 +21,9 @@ from minixla.core.errors import (
     AssignmentError,
     AttributeValueError,
     ConcretizationError,
-    ForeignCallError,
     MinixlaError,
     TransformError,
+    UnsupportedError,
     explain,
 )
 from minixla.core.shapes import Shape
@@ -36,7 +36,7 @@ from minixla.extension.kernel_table import ANY, REFERENCE
 from minixla.extension.operation import CustomOperation
 from minixla.extension.partial_shapes import PartialShape, stated_shapes
 from minixla.typing import Array
-from minixla_ops.programs.compositions import kept_program
+from minixla_ops.programs.lowering import kept_program
 
 if TYPE_CHECKING:
     from minixla.extension.typed_operations import OperationOf, Parameters, Result
@@ -144,8 +144,8 @@ class _NotTracedError(TransformError):
     """A function gives no traced value."""
 
 
-# What functions raise where they want an array's values, or NumPy's functions, which we lack.
-_OF_NUMPY = (AssignmentError, ConcretizationError, ForeignCallError, _NotTracedError)
+# Errors of functions that need an array's values, or NumPy functions that we lack.
+_OF_NUMPY = (AssignmentError, ConcretizationError, UnsupportedError, _NotTracedError)
 
 
 class _Decorated:
@@ -164,7 +164,7 @@ class _Decorated:
         taken = set(self.signature.parameters)
 
         def typed(argument: str, kind: kinds.Kind) -> ArgumentDeclaration:
-            """An input or output whose type is set by its own attribute."""
+            """An input or output whose type is an attribute."""
             label = f"T_{argument}"
             while label in taken:
                 label += "_"
@@ -218,7 +218,7 @@ class _Decorated:
 
     @property
     def _output_types(self) -> list[str]:
-        """The attribute that is the type of each output."""
+        """Return the type attribute of each output."""
         return [str(each.type) for each in self.definition.outputs.values()]
 
     def _decide(self, kind: Kind) -> None:
@@ -319,7 +319,7 @@ class _Decorated:
     def _stated(
         self, operation: CustomOperation, context: Context, shapes: Sequence[Shape]
     ) -> Sequence[Shape]:
-        """The types that the shape function states, else the first input's; without sizes."""
+        """Return the types that the shape function states (else the first input's); no sizes."""
         inputs = operation.nested_inputs([PartialShape(each.dimensions) for each in shapes])
         stated = stated_shapes(self.shapes(context, *inputs), operation.output_lengths)
         default = shapes[0].element_type if shapes else F32

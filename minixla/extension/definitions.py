@@ -40,8 +40,8 @@ class Definition:
     ) -> Definition:
         """The definition of these declarations, each a string or an object.
 
-        With `has_references` they are those that `as_dict` wrote, to compare with: an input or
-        output may be `Ref(...)`, and names are those of parameters of Python functions.
+        With `has_references` the declarations are those that `as_dict` wrote: an input or output
+        may be `Ref(...)`, and names are parameter names of Python functions.
 
         Raises:
             AttributeValueError: one is wrong, or they do not fit together.

@@ -54,7 +54,7 @@ class AttributeDeclaration:
     def read(
         cls, text: str, subject: str = "attribute", *, any_name: bool = False
     ) -> AttributeDeclaration:
-        """The declaration in `text`; with `any_name` it may have any name that Python allows.
+        """Parse the declaration in `text`; `any_name` allows every Python identifier as its name.
 
         Raises:
             AttributeValueError: it is none, or the default breaks it.
@@ -112,14 +112,14 @@ class ArgumentDeclaration:
     ) -> ArgumentDeclaration:
         """The declaration in `text`, where there are attributes of these names.
 
-        With `any_name` it may have any name that Python allows.
+        `any_name` allows every Python identifier as its name.
 
         Raises:
             AttributeValueError: it is none.
         """
         reader, known = Reader(subject, text), list(attributes)
         advice = "Write an input or output as `name: type`, `name: T` or `name: N * T`."
-        meaning = "a small letter, then those, digits, _"
+        meaning = "a lower-case letter, then lower-case letters, digits, underscores"
         name = _name(reader, None if any_name else r"[a-z][a-z0-9_]*", meaning, advice)
         at, word = reader.skip(), reader.name(advice)
         is_reference = word == "Ref"
@@ -152,7 +152,7 @@ class ArgumentDeclaration:
 
 
 def _name(reader: Reader, pattern: str | None, meaning: str, advice: str) -> str:
-    """A name that matches a pattern, if there is one, and the colon behind it."""
+    """Read a name that matches a pattern, and the colon after it, if they are present."""
     name = reader.name(advice)
     if pattern and not re.fullmatch(pattern, name, re.ASCII):
         reader.refuse(f"{name!r} is no name here: a name is {meaning}", advice, 0)

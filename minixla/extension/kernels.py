@@ -19,7 +19,7 @@ from minixla.extension.libraries import split_batches
 from minixla.extension.stored import VERSION, stored_attributes
 from minixla.extension.types import type_name
 from minixla_ops.programs.composite_call import CompositeCall
-from minixla_ops.programs.compositions import kept_program
+from minixla_ops.programs.lowering import kept_program
 from minixla_ops.vocabulary.shorthand import as_results, as_tuple
 
 if TYPE_CHECKING:

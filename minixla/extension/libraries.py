@@ -16,7 +16,7 @@ from minixla.engine.foreign_code import register_code
 
 #: XLA's names for the compiled kernels of operations.
 TARGETS: set[str] = set()
-# Sizes of two parts of such a file.
+# Sizes of the header of an ELF file and of one of its program headers.
 _ELF_HEADER, _ELF_SEGMENT = 64, 56
 # By path the shared libraries, and digests of their contents.
 _LOADED: dict[str, tuple[ctypes.CDLL, str]] = {}
@@ -91,10 +91,10 @@ def loaded(subject: str, path: str) -> ctypes.CDLL:
 
 
 def _refuse_truncated(path: str) -> None:
-    """Raises OSError for a library of which a part is missing: to load it would end the process."""
+    """Raise OSError for a truncated library: loading it would end the process."""
     content = Path(path).read_bytes()
     if content[:5] != b"\x7fELF\x02" or len(content) < _ELF_HEADER:
-        return  # a file of another system, which the loader checks itself
+        return  # not an ELF file; the loader checks it
     start, size, count = (
         *struct.unpack_from("Q", content, 32),
         *struct.unpack_from("2H", content, 54),

@@ -107,7 +107,9 @@ def _is_new_build(made: RegisteredOperation) -> bool:
     known = getattr(registry.registered(made.name), "registered", None)
     if known is None or not known.library:
         return False
-    from minixla.tools.compatibility import check_compatible  # a tool, which compares definitions
+    from minixla.extension.compatibility import (
+        check_compatible,  # a tool, which compares definitions
+    )
 
     report = check_compatible(known, made)
     if not report.ok:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import jax
 import numpy as np
 
 import minixla_ops as ops
@@ -24,7 +25,7 @@ from minixla.extension.partial_shapes import PartialShape, Stated, stated_shapes
 from minixla.extension.types import STRING, ForeignType
 from minixla.reference_evaluator.trace import wide_type, widened
 from minixla.sharding.probing import probed_rule
-from minixla_ops.programs.compositions import Composed, composed_program, kept_program
+from minixla_ops.programs.lowering import Lowered, kept_program, lowered_program
 from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.vocabulary.batch_dimensions import to_front
 from minixla_ops.vocabulary.shorthand import array_shape, as_tuple
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 _NO_KERNEL = 'Register a kernel "reference", or a composition: op.composition.'
 
 
-class CustomOperation(DeclaredOperation, Composed):
+class CustomOperation(DeclaredOperation, Lowered):
     """Base class of operations that are registered from declarations.
 
     Its rules ask what was registered for the operation: kernels, derivatives, a batching rule.
@@ -92,8 +93,9 @@ class CustomOperation(DeclaredOperation, Composed):
         inputs = self.nested_inputs(given)
         context = Context(self, inputs=self.nested_inputs(operands or given))
         try:
-            result = function(context, *inputs)
-            stated = stated_shapes(result, self.output_lengths)
+            with jax.ensure_compile_time_eval():  # sizes may be in arrays that the function makes
+                result = function(context, *inputs)
+                stated = stated_shapes(result, self.output_lengths)
             if stated is None:
                 self._misfit_shapes(result)
             self._check_stated(stated)
@@ -104,7 +106,7 @@ class CustomOperation(DeclaredOperation, Composed):
             self.refuse("shapes", str(error).rstrip("."), "Give operands of shapes that fit.")
 
     def _misfit_shapes(self, result: Any) -> NoReturn:
-        """Raises the error for what is not the sizes of the outputs."""
+        """Raise the error for a result that is not the sizes of the outputs."""
         names = ", ".join(self.output_labels())
         advice = f"Return the sizes of {names}: a sequence of integers"
         if len(self.result_types) != 1:
@@ -112,7 +114,7 @@ class CustomOperation(DeclaredOperation, Composed):
         self._misfit("the shape function", f"returned: {result!r}"[:200], f"{advice}.")
 
     def _check_stated(self, stated: Sequence[Stated]) -> None:
-        """Raises ShapeError where the shape function states another type than is declared."""
+        """Raise ShapeError if the shape function states another type than the declaration."""
         triples = zip(self.output_labels(), stated, self.result_types, strict=True)
         for label, each, declared in triples:
             if each.type is not None and each.type is not declared:
@@ -129,7 +131,7 @@ class CustomOperation(DeclaredOperation, Composed):
         is_wide = any(a.dtype != s.dtype for a, s in zip(operands, shapes, strict=True))
         kernel = self.registered.kernels.reference(self)
         if kernel is None:
-            program = composed_program(self, shapes)
+            program = lowered_program(self, shapes)
             program = widened(program) if is_wide else program
             return self.as_results(reference_graph(program, operands))
         arrays = list(map(np.asarray, self._results_of(kernel, operands, REFERENCE, is_wide)))
@@ -165,10 +167,10 @@ class CustomOperation(DeclaredOperation, Composed):
         return self.flat_outputs(kernel.function(context, *context.inputs), str(kernel))
 
     @property
-    def is_composed(self):
+    def is_lowered(self):
         return self.registered.kernels.composition(self) is not None
 
-    def composition(self, *operands):
+    def lowered(self, *operands):
         kernel = self.registered.kernels.composition(self)
         if kernel is None:
             raise self.lacks("reference", advice=_NO_KERNEL)
@@ -189,7 +191,7 @@ class CustomOperation(DeclaredOperation, Composed):
             return self._pushed(registered.forward_rule, primals, tangents, results)
         if registered.gradient_rule is not None:
             return Operation.jvp(self, primals, tangents, results)
-        if self.is_composed:
+        if self.is_lowered:
             return super().jvp(primals, tangents, results)
         problem = "no derivative is registered for it"
         name = registered.name
@@ -237,7 +239,7 @@ class CustomOperation(DeclaredOperation, Composed):
 
     def batch(self, operands, dimensions):
         rule: Any = self.registered.batching_rule
-        if rule is None and self.is_composed:
+        if rule is None and self.is_lowered:
             return super().batch(operands, dimensions)
         if rule is None or rule == "sequential":
             return Operation.batch(self, operands, dimensions)
@@ -315,7 +317,7 @@ def composed_shapes(operation: CustomOperation, operands: Sequence[AnyShape]) ->
         problem = "nothing says what shapes its results have"
         advice = "Give register_op a shape_fn (mx.unchanged_shape), or a composition."
         raise explain(ShapeError, operation.builder_name, problem, (), advice)
-    function: Callable[..., Any] = operation.composition
+    function: Callable[..., Any] = operation.lowered
     graph = kept_program(function, tuple(operands), operation.builder_name)
     kinds = operation.result_types
     found = [getattr(each, "element_type", None) for each in graph.output_shapes]

@@ -132,7 +132,7 @@ def _read(text: str) -> tuple[Size, ...] | None:
 
 
 class Stated(NamedTuple):
-    """What a shape function says about one array.
+    """The shape that a shape function states for one array.
 
     Attributes:
         shape: its sizes.
@@ -144,16 +144,16 @@ class Stated(NamedTuple):
 
 
 def stated_shapes(result: Any, lengths: Sequence[int | None]) -> list[Stated] | None:
-    """Return what a shape function says about each array of the outputs, in order.
+    """Return the stated shapes of all arrays of the outputs, in order.
 
     The sizes of an array are a sequence of integers and None, an integer for one dimension, text
     such as `"[2,?]"`, None for an unknown rank, or an object with a shape and an element type.
-    Those of several outputs, and of an output that is a list, are an iterable of such; those of a
-    single output may be in a list, too.
+    Several outputs, and an output that is a list, take an iterable of these. For a single output
+    the list is optional.
 
     Args:
         result: what the function returned.
-        lengths: for each output how many arrays it has if it is a list, else None.
+        lengths: for each output its number of arrays if it is a list, else None.
 
     Returns:
         One entry for each array, or None if the result has another form.
@@ -178,15 +178,16 @@ def stated_shapes(result: Any, lengths: Sequence[int | None]) -> list[Stated] | 
 
 
 def _of_output(value: Any, length: int | None) -> list[Stated] | None:
-    """What is said about the arrays of one output; None if it has another form."""
+    """Return the stated shapes of one output; None if the value has another form."""
     if length is not None and (not isinstance(value, list) or len(value) != length):
         return None
     found = [_stated(each) for each in ([value] if length is None else value)]
-    return None if None in found else found  # type: ignore[return-value]  # None is not in it
+    known = [each for each in found if each is not None]
+    return known if len(known) == len(found) else None
 
 
 def _stated(value: Any) -> Stated | None:
-    """What is said about one array; None if it has another form."""
+    """Return the stated shape of one array; None if the value has another form."""
     if value is None or isinstance(value, (PartialShape, str)):
         return Stated(PartialShape(value))
     if isinstance(value, list):
@@ -205,7 +206,7 @@ def _is_size(value: Any) -> bool:
 
 
 def _listed(value: Any) -> Any:
-    """A result with all iterables in it as lists; arrays of integers as their elements."""
+    """Convert all iterables in a result to lists, and arrays of integers to their elements."""
     if isinstance(value, (PartialShape, str, Shape)):
         return value
     if isinstance(value, (np.ndarray, np.generic, jax.Array)):

@@ -101,7 +101,7 @@ class RegisteredOperation:
                 traced values that defines shapes, derivatives and batches, too), `cpu`, `cuda`,
                 `rocm`, `gpu` (both), `tpu`.
             function: `function(context, *inputs)`, which gives the outputs; see `Context`. For a
-                platform it computes with operations of ours, `mx.numpy`, `mx.from_jax`.
+                platform it computes with `mx.numpy`, `jax.numpy` or `mx.ops`.
             ffi: in its place, compiled code: the symbol in `library`, a handler of XLA's typed
                 foreign function interface; without `library` the name under which
                 `jax.ffi.register_ffi_target` knows it. It gets the attributes that do not follow

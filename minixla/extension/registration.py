@@ -20,7 +20,7 @@ from minixla.extension.operation import CustomOperation
 from minixla.extension.registered import RegisteredOperation
 
 _NAMESPACE = "custom"
-# Names that attributes cannot have.
+# Names that are not allowed for attributes.
 _RESERVED = ("call", "cls", "registered", "self")
 # Between the words of a name in CamelCase: `Conv2D|Backprop`.
 _WORDS = r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])"
@@ -96,7 +96,7 @@ def checked_name(name: Any) -> None:
 
 
 def _refuse_reserved(definition: Definition) -> None:
-    """Raises AttributeValueError for a name that the function of an operation needs itself."""
+    """Raise AttributeValueError for an attribute name that the operation's function uses."""
     wrong = next((each for each in definition.attributes if each in _RESERVED), None)
     if wrong is not None:
         problem = f"an attribute cannot be named {wrong!r}, which the library uses itself"
@@ -160,6 +160,6 @@ def enter(made: Sequence[RegisteredOperation], replaced: Collection[str]) -> Non
 
 
 def _is_taken(name: str) -> bool:
-    """Whether an attribute cannot be a field of this name: Python or operations use it."""
+    """Whether Python or the class of operations uses a name, so that no field can have it."""
     annotated = any(name in inspect.get_annotations(each) for each in CustomOperation.__mro__)
     return name.startswith("_") or annotated or hasattr(CustomOperation, name)

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 def distinct_names(
     names: Iterable[str], is_taken: Callable[[str], bool] = keyword.iskeyword
 ) -> dict[str, str]:
-    """Return a different Python name for each declared name, which is the name itself if free.
+    """Return a unique Python name for each declared name: the name itself if it is free.
 
     Args:
         names: the declared names.
-        is_taken: whether a name cannot be used; default: whether it is a keyword of Python.
+        is_taken: returns whether a name cannot be used; default: whether it is a Python keyword.
     """
     declared = list(names)
     chosen = {each: each for each in declared if not is_taken(each)}
@@ -46,7 +46,7 @@ def distinct_names(
 
 
 def python_name(name: str) -> str:
-    """The name of a function or class; keywords of Python get an underscore."""
+    """Return the name of a function or class; Python keywords get an underscore."""
     return f"{name}_" if keyword.iskeyword(name) else name
 
 
@@ -58,7 +58,7 @@ def given_attributes(definition: Definition) -> list[AttributeDeclaration]:
 
 
 def parameter_names(definition: Definition) -> dict[str, str]:
-    """The name of the parameter for each input, and each attribute that is one."""
+    """Return the parameter names of the inputs, and of the attributes that are parameters."""
     return distinct_names(
         [*definition.inputs, *[each.name for each in given_attributes(definition)]]
     )

@@ -1,4 +1,4 @@
-"""Programs in and out: StableHLO, HLO, and JAX's functions as ours."""
+"""Import and export: StableHLO, HLO, and calls of JAX functions."""
 
 from minixla.interop.exporting import export
 from minixla.interop.from_jax import from_jax

@@ -6,7 +6,6 @@ from functools import lru_cache, partial
 from minixla.core.graph import Graph, Value
 from minixla.core.operation import REGISTRY
 from minixla.core.shapes import AnyShape, Shape
-from minixla.interop import module as modules
 from minixla.interop.operations import TABLE, Translation, declared
 from minixla.interop.reading import read_module
 from minixla.interop.step import Step
@@ -35,12 +34,14 @@ def decomposition(
         f'%r:{len(results)} = "{name}"({names}){properties} : ({types}) -> ({outcome})\n'
         f"return {back} : {outcome}\n}}"
     )
+    from minixla.interop.module import Module  # it imports the table of this file
+
     module = read_module(text, "chlo-legalize-to-stablehlo")
-    return modules.Module(module).translated()["main"]
+    return Module(module).translated()["main"]
 
 
 def _decomposed(step: Step, name: str) -> Sequence[Value]:
-    """What MLIR writes for an operation of a name, or for a custom call that stands for one."""
+    """Return the text that MLIR writes for an operation, or for the custom call in its place."""
     own = step.operation.attributes if name == step.name else ()
     attributes = ", ".join([f"{each} = {step.raw(each)}" for each in own])
     if step.operation.regions:

@@ -1,33 +1,39 @@
-"""from_jax: a JAX function as one of ours, with what JAX derives of it."""
+"""from_jax: compile a JAX function that is called outside our transformations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import compress
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary, ref
 
 import jax
 import numpy as np
-from jax.tree_util import tree_unflatten
+from jax.tree_util import tree_flatten, tree_unflatten
 
-from minixla.core import errors
 from minixla.core.argument_kinds import checks_kinds
 from minixla.core.attributes import spelling
-from minixla.core.element_types import S64, canonical_element_type
-from minixla.core.errors import explain
-from minixla.core.linear import spread
-from minixla.core.shapes import Shape, shape_of_data
+from minixla.core.errors import AttributeValueError, TransformError, explain
+from minixla.core.state import state
 from minixla.core.tracebacks import hiding_frames
-from minixla.core.tracing import Tracer, not_a_value, shape_of, weak_type_of
-from minixla.engine.random_keys import flatten, with_keys_of_jax
-from minixla.interop.jax_calls import FlatFunction
-from minixla.interop.shardings import ShardyToo
 from minixla.transforms import arguments
-from minixla.transforms.arguments import Arguments
-from minixla_ops.programs.call import call
+from minixla.transforms.evaluation import make_graph
 
-#: How many programs of one function are kept: there is one for each value of a Python number.
-_MOST_PROGRAMS = 1024
+_PROGRAM = (
+    "mx.import_stablehlo(jax.jit(f).trace(*args).lower(lowering_platforms=('cuda',)).as_text())"
+)
+#: Options of earlier versions, and their replacements.
+_REMOVED = {
+    "derivatives": "Leave it out: derivatives follow the function's custom rules. For those of "
+    "its StableHLO program, without these rules, differentiate "
+    "mx.import_stablehlo(jax.jit(f).lower(*args).as_text()).",
+    "platform": f"Leave it out: a program is lowered for the platform that runs it. For the "
+    f"program of another platform, write {_PROGRAM}.",
+    "shardings": "Leave it out: shardings are kept. To drop them, write "
+    "mx.import_stablehlo(jax.jit(f).lower(*args).as_text(), shardings='drop').",
+}
+#: For each JAX function a reference to it, and the compiled function, which does not keep it alive.
+_COMPILED: WeakKeyDictionary[Callable[..., Any], Any] = WeakKeyDictionary()
 
 
 @checks_kinds
@@ -36,46 +42,30 @@ def from_jax(
     *,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
-    derivatives: Literal["jax", "program"] = "jax",
-    shardings: ShardyToo = "keep",
-    platform: str | None = None,
+    **removed: Any,
 ) -> Callable[..., Any]:
-    """A JAX function as one of ours.
+    """Return a JAX function that is compiled when it is called outside transformations.
 
-    It is staged by JAX for the arguments that it meets, and its StableHLO becomes part of our
-    program. Arrays, NumPy's numbers and traced values are traced by JAX. All else (Python's
-    numbers, strings, functions, element types) reaches the function as it is, so that
-    `from_jax(jnp.sum)(x, axis=1)` is `jnp.sum(x, axis=1)`; it is staged anew for each value.
-    JAX arrays that it closes over become constants.
+    JAX functions can be called directly: inside `mx.jit`, `mx.grad`, `mx.vmap` and the other
+    transformations they need no wrapper. There the result of `from_jax` calls `fun`. Outside it
+    compiles `fun`, once for all calls of `from_jax` with the same function. Arrays and floats are
+    traced; other leaves of the arguments are static.
 
     Args:
-        fun: a function of pytrees of arrays, made of `jax.numpy`, `jax.lax`, Flax, Optax ...
-        static_argnums: positions of arguments that reach the function whole, as they are: hashable
-            objects of which JAX is not to trace the arrays.
+        fun: a function of pytrees of arrays, written with `jax.numpy`, `jax.lax`, Flax, Optax ...
+        static_argnums: positions of arguments that reach the function unchanged: hashable objects
+            whose arrays and floats are not traced.
         static_argnames: names of such arguments.
-        derivatives: `jax`: derivatives and batches are those of JAX, with its custom rules and
-            stop_gradient, made into our programs in the same way; `program`: those that our rules
-            give for the StableHLO program, in which neither is left.
-        shardings: what to do with layouts over devices that the function fixes
-            (`jax.lax.with_sharding_constraint`, shardings of `jax.jit` or `jax.device_put`):
-            `keep` keeps those over meshes, and `jax.shard_map`, as instructions of ours, `refuse`
-            raises, `drop` leaves them out, which changes no result.
-        platform: what its program is made for (`cpu`, `cuda`, `tpu`), as Pallas needs to know;
-            default: any platform, or where JAX has no such program the one that it runs on.
+        removed: options of earlier versions, `derivatives`, `shardings` and `platform`. They
+            raise an error that names the replacement.
 
     Returns:
-        A function that works inside and outside of `mx.jit`, `mx.grad`, `mx.vmap`,
-        `mx.reference`, with attribute `graph(*args)`, which gives the Graph.
+        A function with attribute `graph(*args)`, which returns the Graph.
 
     Raises:
-        AttributeValueError: there is no such way to treat shardings or derivatives, or no such
-            argument.
-        ImportError_: when called: the function prints, calls back into Python, or fixes layouts
-            that are not kept.
-        ConcretizationError: when called: it needs the value of something that JAX traces.
-        LeakedTracerError, ForeignCallError: when called: it closes over values of ours that are
-            being traced; pass them as arguments.
-        TransformError: when called: what is not traced cannot be hashed.
+        AttributeValueError: an option was removed, or `fun` has no argument of a static name or
+            position.
+        TransformError: when called: a static argument or leaf cannot be hashed.
 
     Example:
         >>> total = mx.from_jax(jax.numpy.sum)
@@ -83,59 +73,35 @@ def from_jax(
         Array([2., 4.], dtype=float32)
     """
     arguments.checked_function(fun, "from_jax")
+    for name, value in removed.items():
+        if name not in _REMOVED:
+            raise TypeError(f"from_jax() got an unexpected keyword argument {name!r}")
+        problem, given = f"the option {name} was removed", [f"{name} = {value!r}"]
+        raise explain(AttributeValueError, "from_jax", problem, given, _REMOVED[name])
     marks = {"static_argnums": static_argnums, "static_argnames": static_argnames}
     arguments.check_marks("from_jax", fun, **marks)
     marked = arguments.StaticArguments(fun, static_argnums, static_argnames)
-    programs: dict[Any, tuple[FlatFunction, Any]] = arguments.Cache()
+    compiled = _Compiled(fun)
 
-    def staged(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[FlatFunction, Any, list[Any]]:
-        given, static = marked.split("from_jax", args, kwargs)
-        leaves, tree = given.leaves, given.tree
-        flags = tuple(map(_is_traced, leaves))
-        operands = [*compress(leaves, flags)]
-        shapes = tuple([_shape(operand, fun) for operand in operands])
-        weak = tuple(map(weak_type_of, operands))
-        fixed = [leaf for leaf, flag in zip(leaves, flags, strict=True) if not flag]
-        fixed += [value for _, value in static]
-        mode = canonical_element_type(S64)
-        # 1, 1.0 and True are equal.
-        held = tuple([(spelling(value), _hashable(value)) for value in fixed])
-        key = (tree, flags, shapes, weak, tuple([name for name, _ in static]), held, mode)
-        try:
-            found = programs.get(key)
-        except TypeError:
-            raise _unhashable(fun, fixed) from None
-        if found is None:
-            # The program is kept, and arrays of this call are not to be kept with it.
-            held_leaves = [None if flag else x for x, flag in zip(leaves, flags, strict=True)]
-            held_args = [dict(static).get(number) for number in range(len(args))]
-            others = Arguments("from_jax", fun, held_args, {}, given.numbers, given.fixed)
-            trees: list[Any] = []
-
-            def flat(*arrays: Any) -> list[Any]:
-                whole = with_keys_of_jax(tree_unflatten(tree, spread(flags, arrays, held_leaves)))
-                results, result_tree = flatten(others.apply(*whole))
-                trees[:] = [result_tree]
-                return results
-
-            name = getattr(fun, "__name__", "function")
-            places = compress(given.where(), flags)
-            labels = [place.removeprefix("argument ") for place in places]
-            program = FlatFunction(flat, shapes, weak, name, labels, shardings, platform)
-            if len(programs) >= _MOST_PROGRAMS:
-                programs.pop(next(iter(programs)))
-            found = programs[key] = program, trees[0]
-        return found[0], found[1], operands
+    def taken_apart(args: Any, kwargs: Any) -> tuple[_Known, list[Any]]:
+        static = dict(marked.split("from_jax", args, kwargs)[1])
+        args = [_Whole(x) if at in static else x for at, x in enumerate(args)]
+        kwargs = {name: _Whole(x) if name in static else x for name, x in kwargs.items()}
+        leaves, tree = tree_flatten((args, kwargs))
+        known = _Known(tree, [None if _is_traced(x) else _Whole(x) for x in leaves])
+        known.check(fun)
+        return known, [x for x in leaves if _is_traced(x)]
 
     @hiding_frames
     def function(*args: Any, **kwargs: Any) -> Any:
-        flat, tree, operands = staged(args, kwargs)
-        own = derivatives == "jax"
-        results = flat(*operands) if own else call(flat.graph, *operands)
-        return tree_unflatten(tree, results)
+        if not state.trace.evaluates:
+            return fun(*args, **kwargs)
+        known, arrays = taken_apart(args, kwargs)
+        return compiled(known, *arrays)
 
     def graph(*args: Any, **kwargs: Any) -> Any:
-        return staged(args, kwargs)[0].graph
+        known, arrays = taken_apart(args, kwargs)
+        return make_graph(_applied(fun, known))(*arrays)
 
     wrapper: Any = arguments.named_after(function, fun)
     wrapper.graph = graph
@@ -143,35 +109,104 @@ def from_jax(
 
 
 def _is_traced(leaf: Any) -> bool:
-    """Whether JAX traces an argument: an array or a traced value, no number of Python's."""
-    if isinstance(leaf, (Tracer, jax.Array, np.ndarray, np.generic)):
-        return True
-    return not isinstance(leaf, (bool, int, float, complex)) and shape_of_data(leaf) is not None
+    return isinstance(leaf, (jax.Array, np.ndarray, np.generic, float, jax.ShapeDtypeStruct))
 
 
-def _shape(leaf: Any, fun: Callable[..., Any]) -> Shape:
-    shape = shape_of(leaf) if isinstance(leaf, Tracer) else shape_of_data(leaf)
-    if not isinstance(shape, Shape):
-        raise not_a_value(leaf, getattr(fun, "__name__", "from_jax"), "an argument")
-    return shape
+class _Whole:
+    """A static argument or leaf. Values of different types are different: 1, 1.0 and True."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        # Slices cannot be hashed before Python 3.12.
+        hashable = value.__reduce__() if isinstance(value, slice) else value
+        self.key = spelling(hashable), hashable
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Whole) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
 
 
-def _hashable(value: Any) -> Any:
-    """What stands for a value in a key: slices are not hashable before Python 3.12."""
-    return value.__reduce__() if isinstance(value, slice) else value
+class _Known:
+    """The structure of a call's arguments, and the static leaves; None for each traced leaf."""
+
+    def __init__(self, tree: Any, static: list[_Whole | None]) -> None:
+        self.tree, self.static = tree, static
+        self.key = tree, tuple(static)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Known) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def apply(self, fun: Callable[..., Any], arrays: Sequence[Any]) -> Any:
+        """Call the function with arrays in place of the traced leaves."""
+        rest = iter(arrays)
+        leaves = [next(rest) if each is None else each.value for each in self.static]
+        args, kwargs = tree_unflatten(self.tree, leaves)
+        args = [x.value if isinstance(x, _Whole) else x for x in args]
+        return fun(*args, **{k: x.value if isinstance(x, _Whole) else x for k, x in kwargs.items()})
+
+    def check(self, fun: Callable[..., Any]) -> None:
+        """Raise an error if a static argument or leaf cannot be hashed."""
+        shown = []
+        for each in filter(None, self.static):
+            try:
+                hash(each)
+            except TypeError:
+                shown.append(repr(each.value)[:200])
+        if shown:
+            problem = f"a static argument of {_name(fun)} is not hashable"
+            advice = "Pass arrays or a hashable object (a tuple, a frozen dataclass), or close "
+            advice += "over the value: mx.from_jax(lambda x: f(x, value))."
+            raise explain(TransformError, "from_jax", problem, shown, advice)
 
 
-def _unhashable(fun: Callable[..., Any], fixed: Sequence[Any]) -> errors.TransformError:
-    shown = []
-    for value in fixed:
+class _Compiled:
+    """The compiled form of `fun`, a function of a `_Known` and the arrays; one for each `fun`."""
+
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        self.fun = fun
+
+    def __call__(self, known: _Known, *arrays: Any) -> Any:
+        return self._function(known, *arrays)
+
+    @cached_property
+    def _function(self) -> Callable[..., Any]:
+        fun = self.fun
         try:
-            hash(_hashable(value))
-        except TypeError:
-            shown.append(repr(value)[:200])
-    name = getattr(fun, "__name__", "the function")
-    problem = f"an argument of {name} is no array and not hashable"
-    advice = (
-        "JAX stages the function for its value: give a hashable object (a tuple, a frozen "
-        "dataclass), arrays, or close over it: mx.from_jax(lambda x: f(x, value))."
-    )
-    return explain(errors.TransformError, "from_jax", problem, shown, advice)
+            found, compiled = _COMPILED.get(fun, (None, None))
+            if found is None or found() is not fun:  # equal functions may live longer
+                found = ref(fun)
+                compiled = _compiled_of(fun, found)
+                _COMPILED[fun] = found, compiled
+            return compiled
+        except TypeError:  # `fun` cannot be hashed, or cannot be weakly referenced
+            return _compiled_of(fun, lambda: fun)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Compiled, (self.fun,)  # another process compiles it again
+
+
+def _compiled_of(fun: Callable[..., Any], function: Callable[[], Any]) -> Callable[..., Any]:
+    def call(known: _Known, *arrays: Any) -> Any:
+        return known.apply(function(), arrays)
+
+    call.__name__ = _name(fun)
+    return jax.jit(call, static_argnums=0)
+
+
+def _applied(fun: Callable[..., Any], known: _Known) -> Callable[..., Any]:
+    """Return a function of only the arrays."""
+
+    def call(*arrays: Any) -> Any:
+        return known.apply(fun, arrays)
+
+    call.__name__ = _name(fun)
+    return call
+
+
+def _name(fun: Callable[..., Any]) -> str:
+    return getattr(fun, "__name__", "function")

@@ -28,8 +28,8 @@ from minixla_ops.vocabulary.tuple_operations import tuple_leaves, without_tuples
 class ImportedFunction:
     """A function of a program from outside.
 
-    Called with a value for each input it gives its one result, or a tuple of all. Inputs and
-    results of tuple types are Python tuples. It is an ordinary function: `mx.grad`, `mx.vmap`,
+    Called with a value for each input, it returns the result, or a tuple of the results. Inputs
+    and results of tuple types are Python tuples. It is an ordinary function: `mx.grad`, `mx.vmap`,
     `mx.jit`, `mx.reference` work on it.
 
     Attributes:
@@ -60,7 +60,7 @@ class ImportedFunction:
         return tuple([_structured(shape, results) for shape in self.graph.output_shapes])
 
     def _leaves(self, operand: Any, shape: AnyShape, place: str) -> list[Any]:
-        """The arrays of an operand of a shape, those of tuples in order."""
+        """Return the arrays of an operand of a shape; tuples are flattened in order."""
         if not isinstance(shape, TupleShape):
             return [_fitting(operand, shape)]
         if isinstance(operand, (Tracer, TupleValue)) and shape_of(operand) is shape:
@@ -88,7 +88,7 @@ def _described(operand: Any) -> str:
 
 
 def _structured(shape: AnyShape, leaves: Iterator[Any]) -> Any:
-    """The value of a shape whose arrays are the next leaves; tuples are Python tuples."""
+    """Build a value of a shape from the next leaves; tuples are Python tuples."""
     if not isinstance(shape, TupleShape):
         return next(leaves)
     return tuple([_structured(element, leaves) for element in shape.elements])
@@ -168,8 +168,8 @@ def import_stablehlo(
 
     Returns:
         A callable with `graph`, the main function's Graph, and `functions`, every function of the
-        module by name. It takes and gives arrays one by one, and Python tuples where the program
-        has tuples; what jax.export made takes and gives pytrees as the exported function did.
+        module by name. It takes and returns arrays one by one, and Python tuples where the program
+        has tuples. A function from jax.export takes and returns the exported function's pytrees.
 
     Raises:
         ImportError_: `source` is no such program, or has what XLA's operation set does not have;

@@ -20,7 +20,6 @@ from minixla.core.element_types import F32, F64
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.shapes import Shape
 from minixla.core.tracing import closed_graph, evaluate_graph
-from minixla.interop import module as modules
 from minixla.interop.reading import read_module
 from minixla.interop.step import Step
 from minixla_ops.elementwise.incomplete import Betainc, Igamma, Igammac, Incomplete
@@ -33,6 +32,8 @@ _FARTHEST = 12
 @lru_cache(maxsize=1024)
 def _written(kind: type[Incomplete], shape: Shape, wide: bool, is_slope: bool = False) -> Graph:
     """What JAX writes for a function, or its slope; with 32-bit counters where they may be."""
+    from minixla.interop.module import Module  # it imports the table of this file
+
     function = getattr(lax, kind.builder_name)
 
     def slope(first: Any, *others: Any) -> Any:
@@ -42,18 +43,18 @@ def _written(kind: type[Incomplete], shape: Shape, wide: bool, is_slope: bool = 
     with jax.enable_x64(wide):
         given = jax.ShapeDtypeStruct(shape.dimensions, shape.dtype)
         lowered = jax.jit(slope if is_slope else function).lower(*[given] * len(kind.operands))
-    module = modules.Module(read_module(lowered.as_text()))
+    module = Module(read_module(lowered.as_text()))
     module.recognises = False
     return module.translated()["main"].pruned()
 
 
 @lru_cache(maxsize=1024)
-def _derived(kind: type[Incomplete], shape: Shape, by: tuple[int, ...]) -> Graph:
+def program(kind: type[Incomplete], shape: Shape, by: tuple[int, ...]) -> Graph:
     """The program of a derivative; JAX has one by the first parameter, whose loops end later."""
     if not by or (by == (0,) and issubclass(kind, Igamma)):
         return _written(kind, shape, shape.element_type is F64, bool(by))
     *before, number = by
-    inner = _derived(kind, shape, tuple(before))
+    inner = program(kind, shape, tuple(before))
     active = tuple([each == number for each in range(len(inner.inputs))])
     graph = jvp_graph(inner, active).graph
 
@@ -61,9 +62,6 @@ def _derived(kind: type[Incomplete], shape: Shape, by: tuple[int, ...]) -> Graph
         return evaluate_graph(graph, [*operands, ones_like(operands[number])])[-1]
 
     return closed_graph(function, inner.input_shapes, kind.builder_name).pruned()
-
-
-Incomplete.program = staticmethod(_derived)
 
 
 def translated_select(step: Step) -> Sequence[Value]:

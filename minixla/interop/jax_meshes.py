@@ -1,4 +1,4 @@
-"""What takes a mesh in JAX, for meshes of `mx.sharding`, too."""
+"""JAX's functions that take a mesh; these also accept meshes of `mx.sharding`."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ __all__ = ["NamedSharding", "set_mesh", "use_abstract_mesh"]
 
 
 def _mesh_of_jax(mesh: Any) -> Any:
-    """JAX's mesh for one of ours; others as they are, for JAX to judge."""
+    """Convert a mesh of `mx.sharding` to JAX's; return other values for JAX to check."""
     return jax_mesh(mesh) if isinstance(mesh, Mesh) else mesh
 
 
@@ -22,7 +22,7 @@ def set_mesh(mesh: Mesh | jax.sharding.Mesh | None) -> Any:
         mesh: a mesh of `mx.sharding` or of `jax.sharding`; None removes it.
 
     Returns:
-        A context manager, which restores the mesh before.
+        A context manager that restores the previous mesh.
 
     Raises:
         ShardingError: JAX has fewer devices than the mesh.
@@ -42,7 +42,7 @@ def use_abstract_mesh(mesh: Mesh | jax.sharding.AbstractMesh) -> Any:
         mesh: a mesh of `mx.sharding`, or an AbstractMesh.
 
     Returns:
-        A context manager, which restores the mesh before.
+        A context manager that restores the previous mesh.
 
     Raises:
         ShardingError: when the block is entered: the mesh is not abstract.
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 else:
 
     class _OfAnyMesh(type):
-        """Makes `NamedSharding` JAX's class for whoever makes or tests an object of it."""
+        """Make calls and `isinstance` checks of `NamedSharding` use JAX's class."""
 
         def __call__(cls, mesh: Any, spec: Any, *args: Any, **kwargs: Any) -> Any:
             return jax.sharding.NamedSharding(_mesh_of_jax(mesh), spec, *args, **kwargs)
@@ -72,14 +72,14 @@ else:
             return issubclass(other, jax.sharding.NamedSharding)
 
     class NamedSharding(metaclass=_OfAnyMesh):
-        """How an array lies over a mesh, of ours or of JAX's (JAX: sharding.NamedSharding).
+        """The sharding of an array over a mesh (JAX: sharding.NamedSharding).
 
-        An object is JAX's: `NamedSharding(mesh, spec, memory_kind=None)`.
+        `NamedSharding(mesh, spec, memory_kind=None)` returns JAX's object.
 
         Args:
             mesh: a mesh of `mx.sharding` or of `jax.sharding`.
-            spec: the `PartitionSpec` about its axes.
-            memory_kind: which memory of the devices; default: theirs.
+            spec: the `PartitionSpec` over the axes of the mesh.
+            memory_kind: the memory of the devices; default: their default memory.
 
         Returns:
             A `jax.sharding.NamedSharding`.

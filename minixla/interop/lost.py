@@ -1,7 +1,7 @@
 """Attributes of imported programs that graphs do not hold, and the warning that names them.
 
-They say how XLA is to run a program (frontend attributes, donated buffers, memory kinds), not what
-it computes. An attribute of an operation counts as lost if the translation never asked for it.
+Such attributes say how XLA runs a program (frontend attributes, donated buffers, memory kinds),
+not what it computes. An attribute of an operation is lost if its translation never reads it.
 """
 
 import re
@@ -13,11 +13,12 @@ from jax.extend.mlir import ir
 from minixla.core.source import warn
 from minixla.interop.step import Step
 
-#: Descriptions, layouts, and what other parts of the import look at.
+#: Descriptions, layouts, and attributes that other parts of the import read.
 _HARMLESS = frozenset(
     [
         *("xla_shape", "result_layout", "operand_layouts", "result_layouts", "layout"),
         *("resultSegmentSizes", "operandSegmentSizes", "value", "sharding", "callee"),
+        "decomposition",  # a registered operation is imported in place of its decomposition
         *("sym_name", "sym_visibility", "function_type", "arg_attrs", "res_attrs"),
         *("mhlo.sharding", "mhlo.num_partitions", "mhlo.num_replicas", "mhlo.is_dynamic"),
         *("mhlo.use_auto_spmd_partitioning", "mhlo.original_value"),
@@ -27,14 +28,14 @@ _HARMLESS = frozenset(
     ]
 )
 _HARMLESS_BEGINNINGS = "sdy.", "xla.sdy.", "minixla.", "tf_saved_model.", "mhlo.xla_entry_"
-#: Attributes of custom calls that say nothing more once the target is translated.
+#: Attributes of custom calls that are redundant once the target is translated.
 _OF_CALLS = frozenset(["api_version", "backend_config", "call_target_name", "has_side_effect"])
-#: Keys of frontend attributes that other parts of the import look at, or that XLA writes itself.
+#: Keys of frontend attributes that other parts of the import read, or that XLA writes itself.
 _FRONTEND = "mhlo.frontend_attributes"
 _HARMLESS_KEYS = re.compile(
     r"xla\.sdy\.\w+|composite\.\w+|inlineable|xla_cpu_small_call|num_batch_dims", re.ASCII
 )
-#: How attributes without content are written.
+#: The text of attributes without content.
 _EMPTY = ("[]", '""', "{}", "false", '"default"')
 _PLACE = re.compile(r'"([^"]*)":(\d+):(\d+)')
 _MOST_SHOWN = 20
@@ -45,10 +46,10 @@ _ADVICE = (
 
 
 class Lost:
-    """The attributes of one module that its graphs do not hold, in order."""
+    """The attributes of one module that its graphs do not hold, in program order."""
 
     def __init__(self) -> None:
-        #: The first place of each attribute of each kind of owner.
+        #: The first location of each attribute, for each type of owner.
         self._places: dict[tuple[str, str], str] = {}
 
     def of_module(self, module: Any) -> None:
@@ -87,7 +88,7 @@ class Lost:
             self._places.setdefault((label, owner), f" (line {line})")
 
     def warn(self, subject: str) -> None:
-        """Warn at the caller's line if there are any; `subject` is the function that reads."""
+        """Warn at the caller's line if there are any; `subject` names the importing function."""
         if not self._places:
             return
         shown = [f"{label} of {owner}{place}" for (label, owner), place in self._places.items()]
@@ -97,7 +98,7 @@ class Lost:
 
 
 def _label(name: str, attributes: Any) -> str | None:
-    """What a warning calls a lost attribute; None where nothing is lost."""
+    """Return the name of a lost attribute for the warning; None if nothing is lost."""
     if name in _HARMLESS or name.startswith(_HARMLESS_BEGINNINGS):
         return None
     try:
@@ -112,7 +113,7 @@ def _label(name: str, attributes: Any) -> str | None:
 
 
 def _place(location: Any) -> str:
-    """The line of a location, as messages name it; nothing where there is none."""
+    """Return the line of a location for messages; empty if it has no line."""
     match = _PLACE.search(str(location))
     if match is None:
         return ""

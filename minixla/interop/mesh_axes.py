@@ -1,4 +1,4 @@
-"""Replica groups that StableHLO writes as axes of a mesh, as lists of process numbers."""
+"""Convert replica groups that StableHLO writes as mesh axes to lists of process ids."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -22,20 +22,20 @@ _REFERENCE = re.compile(
     rf"(?:, )?#stablehlo\.axis_ref<name = {_STRING}(?:, sub_axis_info = \((\d+)\)(\d+))?>",
     re.DOTALL,
 )
-# Groups are written out, so that a mesh has at most as many devices.
+# Groups are stored as lists of ids, so limit the size of a mesh.
 _MOST_DEVICES = 1 << 20
 
 
 def groups_of_axes(attribute: Any, written: str, meshes: Mapping[str, Mesh]) -> np.ndarray | None:
-    """The table of process numbers that an attribute stands for; None for other attributes.
+    """Return the table of process ids of a replica group attribute; None for other attributes.
 
     Args:
-        attribute: one of MLIR's.
+        attribute: the MLIR attribute.
         written: the attribute as MLIR prints it.
-        meshes: the meshes that it may name.
+        meshes: the meshes of the module.
 
     Raises:
-        ValueError: a clause that says what is wrong with the mesh or an axis.
+        ValueError: the mesh or an axis is invalid; the message is a clause without a subject.
     """
     if not written.startswith(_GROUPS):
         return None
@@ -58,14 +58,14 @@ def groups_of_axes(attribute: Any, written: str, meshes: Mapping[str, Mesh]) -> 
 
 
 def _matches(pattern: re.Pattern[str], text: str, position: int) -> Iterator[re.Match[str]]:
-    """The matches that follow each other from a position."""
+    """Return the adjacent matches from a position on."""
     while match := pattern.match(text, position):
         yield match
         position = match.end()
 
 
 def _mesh(attribute: Any, written: str, position: int) -> tuple[Mesh, int]:
-    """The mesh whose axes begin at a position, and where it ends."""
+    """Read the mesh whose axes begin at a position; return it and its end."""
     axes = [*_matches(_AXIS, written, position)]
     position = axes[-1].end() if axes else position
     ids, numbers = _IDS.match(written, position), None

@@ -40,7 +40,7 @@ _TYPES = (
 )
 # Operations of a region that may be as another one.
 _SHORT = 8
-# Python's interface to MLIR says so of attributes of some element types.
+# The message of MLIR's Python bindings for attributes of some element types.
 _NO_CLASS = "Can't cast unknown element type"
 _FLATTER = (
     "Inline functions that are called once (MLIR's pass inline), or write the repetition "
@@ -62,7 +62,7 @@ class Module:
     is_hlo: ClassVar[bool] = False
     #: Whether functions that JAX writes as programs become one operation.
     recognises = True
-    #: Whether this process has traced the program, so that the files that it names are the user's.
+    #: Whether this process traced the program, so that the source files it names are the user's.
     is_traced = False
     #: The operations, by their full names, whose regions read constants from outside as they read
     #: other values, not as copies of their own.
@@ -89,7 +89,7 @@ class Module:
         self.declared = cache(_declared)
         #: Values of attributes, by their kind and the hash of MLIR's attribute, its address.
         self.values: dict[tuple[Attribute, int], Any] = {}
-        #: Attributes that the graphs do not hold.
+        #: The attributes that the graphs do not hold.
         self.lost = Lost()
         # By the hash of the location's attribute.
         self._sources: dict[int, Source | None] = {}
@@ -120,7 +120,7 @@ class Module:
         return {}
 
     def as_written(self, attribute: Any) -> Any:
-        """The text of an attribute; of replica groups along the axes of a mesh their table."""
+        """Return the text of an attribute; replica groups along mesh axes become a table."""
         text = str(attribute)
         groups = groups_of_axes(attribute, text, self._meshes)
         return text if groups is None else groups
@@ -269,7 +269,7 @@ class Module:
         except TypeError as error:
             if _NO_CLASS not in str(error):
                 raise
-            problem = "an attribute holds complex numbers, or others that are not read"
+            problem = "an attribute holds numbers of a type that cannot be read, such as complex"
             raise step.error(problem, "Leave the attribute out, or write real numbers.") from None
         except ValueError as error:
             raise step.error(str(error), _TYPES) from error

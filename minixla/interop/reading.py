@@ -28,7 +28,7 @@ from minixla.interop.refusals import ADVICE, SUBJECT, located, refused_at
 _BYTECODE = b"ML\xefR"
 # Brackets within brackets. MLIR's parser recurses, and overflows the stack at some thousands.
 _MOST_NESTED = 192
-# A string that does not end in its line is one up to there, so that each is scanned once.
+# An unterminated string ends with its line, so that every character is scanned once.
 _TEXT = r'"(?:[^"\\\n]|\\[^\n])*+"?'
 _QUIET = re.compile(rf"{_TEXT}|//[^\n]*|->|>=|<=")
 _COMMENT = re.compile(r"//[^\n]*")
@@ -191,7 +191,7 @@ def _check_text(text: str) -> None:
     check_characters(text, partial(refused_at, text, advice=refusals.SYNTAX))
     _check_strings(text)
     _check_nesting(text)
-    start = -1  # of the last all_to_all in the line
+    start = -1  # the start of the last all_to_all in the line
     for match in _NO_GROUPS.finditer(text) if "all_to_all" in text else ():
         if match[2] and start >= 0:
             raise refused_at(text, start, "an all_to_all without replica groups", _GROUPS)

@@ -32,7 +32,7 @@ RULE = "sdy.sharding_rule"
 
 
 def meshes_of(module: Any) -> dict[str, Mesh]:
-    """The meshes that a module names."""
+    """Return the meshes of a module by name."""
     operations = [view.operation for view in module.body.operations]
     return {
         ir.StringAttr(each.attributes["sym_name"]).value: parse_mesh(str(each.attributes["mesh"]))

@@ -62,7 +62,7 @@ def refuse_shardings(module: Any, written: bytes, kept: str = "none") -> None:
 
 
 def _text(attributes: Any, name: str) -> str:
-    """The text of an attribute; nothing where Python has no class for it."""
+    """Return the text of an attribute; empty if Python has no class for it."""
     try:
         return str(attributes[name])
     except TypeError:

@@ -33,7 +33,7 @@ class Step:
         self.builder = builder
         self.module = module
         self.operands = builder.values_of(operation.operands)
-        #: The attributes that the translation has asked for.
+        #: The attributes that the translation has read.
         self.read: set[str] = set()
 
     def raw(self, name: str) -> Any:
@@ -47,7 +47,7 @@ class Step:
         return default if attribute is None else plain(attribute)
 
     def written(self, name: str) -> Any:
-        """An attribute as kinds of attributes read it; replica groups along axes as a table."""
+        """Return an attribute in the form that its parser expects; mesh axes become a table."""
         self.read.add(name)
         return plain(self.operation.attributes[name], self.module.as_written)
 

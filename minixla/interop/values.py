@@ -13,7 +13,7 @@ from minixla.core.attributes import Literal
 from minixla.core.element_types import BY_STABLEHLO, ElementType
 from minixla.core.errors import SizeError
 from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape
-from minixla.core.source import IMPORTED, PROGRAM_TEXT, Source
+from minixla.core.source import IMPORTED, PROGRAM_TEXT, Source, innermost_source
 
 _BOUNDS = re.compile(r"#stablehlo\.bounds<([^>]*)>")
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
@@ -68,8 +68,8 @@ def _short(value: Any) -> str:
 
 
 def named(dictionary: Any) -> list[tuple[str, Any]]:
-    """The attributes of a dictionary by name; TypeError where Python has no class for one."""
-    # Python's interface to MLIR would end the process over `attr` of a named attribute.
+    """Return the attributes of a dictionary by name; TypeError if Python has no class for one."""
+    # `attr` of a named attribute would end the process in MLIR's Python bindings.
     return [(each.name, dictionary[each.name]) for each in dictionary]
 
 
@@ -93,8 +93,8 @@ def plain(attribute: Any, other: Callable[[Any], Any] = lambda attribute: attrib
     if isinstance(attribute, _DENSE):
         try:
             view = np.asarray(attribute)
-        except TypeError:  # of integers of fewer than 8 bits
-            problem = f"the attribute {_short(attribute)} has elements of a type that is not read"
+        except TypeError:  # integers of fewer than 8 bits
+            problem = f"the element type of the attribute {_short(attribute)} cannot be read"
             raise UnreadableError(problem) from None
         if view.size > _MOST_NUMBERS:
             raise UnreadableError(f"the attribute {_short(attribute)} is too large")
@@ -175,23 +175,29 @@ def _number(text: str, kind: ElementType) -> Any:
 
 
 def source_of(location: Any, is_traced: bool = False) -> Source | None:
-    """The file and line that a location names: of nested ones the innermost that there is.
+    """Return the file and line of a location, the innermost one if locations are nested.
 
-    With `is_traced` this process has traced the code there.
+    The line of a library has the user's as its caller, as in a program that is traced.
+
+    Args:
+        location: the location in MLIR.
+        is_traced: whether this process traced the code at that location.
     """
-    name = "program"
+    pending, found = [(location, "program")], []
     for _ in range(64):
+        if not pending:
+            break
+        location, name = pending.pop()
         if isinstance(location, ir.FileLineColLoc):
-            return source_at(location.filename, name, location.start_line, is_traced)
-        if isinstance(location, ir.NameLoc):
-            name, location = location.name_str, location.child_loc
+            found.append(source_at(location.filename, name, location.start_line, is_traced))
+        elif isinstance(location, ir.NameLoc):
+            pending.append((location.child_loc, location.name_str))
         elif isinstance(location, ir.CallSiteLoc):
-            location = location.callee
+            pending += [(location.caller, "program"), (location.callee, name)]
         elif isinstance(location, ir.FusedLoc) and location.locations:
-            location = location.locations[0]
-        else:
-            return None
-    return None
+            pending.append((location.locations[0], name))
+    chosen = innermost_source([(each.code, each.instruction) for each in found])
+    return chosen or (found[0] if found else None)
 
 
 #: A code object stands for so many lines of a file: making one takes longer than reading a line.

@@ -1,8 +1,8 @@
-"""Which values of a graph XLA may compute while it compiles, and their numbers where known.
+"""Find the values of a graph that XLA may compute while it compiles, and their numbers if known.
 
 XLA folds operations on constants after it has inlined calls and removed loops of one iteration. Its
-simplifier makes constants of `x - x`, `x * 0` and the like. A value that is wrongly counted as a
-constant costs a barrier; a constant that is missed may cost the right result.
+simplifier turns `x - x`, `x * 0` and the like into constants. A value that is wrongly counted as a
+constant costs a barrier. A constant that is missed may make the result wrong.
 """
 
 from collections.abc import Sequence
@@ -26,38 +26,38 @@ from minixla_ops.programs.runs_programs import RunsPrograms
 
 
 def classes(names: str) -> tuple[type[Any], ...]:
-    """The classes of operations with the given names, which are separated by spaces."""
+    """Return the classes of operations for a string of names separated by spaces."""
     return tuple([operation_named(name, "minixla_ops") for name in names.split()])
 
 
-#: Operations whose results hold the same numbers as their operand, some repeated or left out.
+#: Operations that move, repeat or drop elements of their operand and change none.
 MOVES = classes("Broadcast BroadcastInDim Reshape Transpose Rev Slice Copy")
-# Where both operands are the same, XLA knows the result: 0, or whether it holds.
+# If both operands are equal, XLA knows the result: 0, or the value of the comparison.
 _ALIKE = classes("Sub Xor Rem Eq Ne Ge Gt Le Lt")
-# A zero, or all bits, in one operand decides the result; so does a divisor of 1.
+# An operand of zeros or of all ones, or a divisor of 1, decides the result.
 _ZERO, _ONES, _UNIT = classes("Mul And"), classes("Or"), classes("Rem")
-# No unsigned number is below 0.
+# Unsigned numbers are never below 0.
 _BOUNDED = (*classes("Min Max"), Comparison)
 _SHIFTS = classes("ShiftLeft ShiftRightLogical")
 _PADS, _PARTS = classes("Pad ConcatInDim"), classes("Slice DynamicSlice Gather")
 # Limits on the evaluation of constants.
 _MOST_STEPS, _MOST_ELEMENTS = 24, 1 << 16
-# Operations on integers that may be constants though some operands are not; and of all types.
+# Operations that may be constants although some operands are not: on integers, and on all types.
 _EXACT = frozenset(
     (*_ALIKE, *_ZERO, *_ONES, *_UNIT, *classes("Min Max"), *_SHIFTS, *Comparison.__subclasses__())
 )
 _CHOICES = frozenset((Select, *Select.__subclasses__(), *_PARTS))
-# How many instructions back two values are compared.
+# The depth in instructions to which two values are compared.
 _DEPTH = 4
 
 
 class Fact(NamedTuple):
-    """The facts about an input of a program where it is called.
+    """Facts about an input of a program, known from its call.
 
     Attributes:
-        is_constant: whether XLA may know it while it compiles.
-        number: the bytes of the number that a constant repeats, as -0 equals +0.
-        notes: facts for rules about the value that the input stands for, by name.
+        is_constant: whether XLA may know the value while it compiles.
+        number: the bytes of the scalar that a constant repeats; bytes, since -0 equals +0.
+        notes: facts for rules about the value passed to the input, by name.
     """
 
     is_constant: bool = False
@@ -74,7 +74,7 @@ NOTHING, CONSTANT = Fact(), Fact(True)
 
 
 class Constants:
-    """Which values of one graph count as constants.
+    """The values of one graph that count as constants.
 
     Args:
         graph: the graph.
@@ -92,12 +92,12 @@ class Constants:
                 self._arrays[value] = np.broadcast_to(number, value.shape.dimensions)
 
     def note(self, value: Value, name: str) -> Any:
-        """A note about the value that an input stands for, or None."""
+        """Return a note about the value passed to an input, or None."""
         fact = self.facts.get(value)
         return None if fact is None or not fact.notes else dict(fact.notes).get(name)
 
     def array(self, value: Value) -> np.ndarray | None:
-        """The numbers of a constant, if it is small and no input of the graph decides them."""
+        """Return the numbers of a constant if it is small and does not depend on an input."""
         if not self._may_be_short(value) or not self(value):
             return None
         number = splat_of(value)
@@ -121,9 +121,9 @@ class Constants:
         return found[value]
 
     def _may_be_short(self, value: Value) -> bool:
-        """Whether a value is made by few instructions, none of which reads an input.
+        """Whether a value depends on few instructions and on no input.
 
-        Most values are not: that saves the time of looking at everything they depend on.
+        Most values depend on more, so this saves the time of visiting everything they depend on.
         """
         pending = [value]
         for _ in range(_MOST_STEPS):
@@ -186,15 +186,19 @@ class Constants:
 
 
 def _needs_all(step: Instruction) -> bool:
-    """Whether an instruction is a constant only if all operands are: nearly all are so."""
+    """Whether an instruction is a constant only if all operands are, as most are."""
     kind = type(step.op)
     if not step.op.is_plain or kind in _CHOICES:
         return False
-    return kind not in _EXACT or step.operands[0].shape.element_type.is_inexact  # type: ignore[union-attr]
+    if kind not in _EXACT:
+        return True
+    shape = step.operands[0].shape
+    assert isinstance(shape, Shape), "these operations take arrays"
+    return shape.element_type.is_inexact
 
 
 def _of_program(step: Instruction, flags: Sequence[bool], index: int) -> bool:
-    """Whether a result of a call, branch or loop is a constant, though some operands are not."""
+    """Whether a result of a call, branch or loop is a constant although some operands are not."""
     programs = step.op.computations
     if isinstance(step.op, While):
         body = step.op.body
@@ -214,13 +218,13 @@ def _is_constant_output(graph: Graph, inputs: tuple[Fact, ...], index: int) -> b
 
 
 def inputs_of(step: Instruction, program: int, facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """The facts about each input of a program that an instruction runs, from its operands.
+    """Return the facts about the inputs of a program that an instruction runs.
 
-    The first values of a loop may be its last: XLA removes loops of one iteration.
+    XLA removes loops of one iteration, so the initial values of a loop count as constants.
     """
     count = len(step.op.computations[program].inputs)
     if isinstance(step.op, RunsPrograms) and not step.op.is_call:
-        # Later iterations and other branches see other numbers.
+        # Later iterations and other branches get other numbers.
         facts = [fact._replace(number=None) for fact in facts]
     if len(facts) == count:
         return tuple(facts)
@@ -230,7 +234,7 @@ def inputs_of(step: Instruction, program: int, facts: Sequence[Fact]) -> tuple[F
 
 
 def _simplified(step: Instruction, flags: list[bool]) -> bool:
-    """Whether XLA's simplifier makes a constant of an instruction with other operands."""
+    """Whether XLA's simplifier turns an instruction into a constant although an operand is not."""
     op, operands = step.op, step.operands
     shape = operands[0].shape
     if not isinstance(shape, Shape):
@@ -261,7 +265,7 @@ def _has_all_bits(value: Value) -> bool:
 
 
 def is_same(first: Value, second: Value, depth: int = _DEPTH) -> bool:
-    """Whether two values are computed alike, so that XLA takes them for one."""
+    """Whether two values are computed in the same way, so that XLA merges them."""
     if first is second:
         return True
     one, other = first.instruction, second.instruction
@@ -277,7 +281,7 @@ def is_same(first: Value, second: Value, depth: int = _DEPTH) -> bool:
 
 
 def literal_of(value: Value) -> Literal | None:
-    """The constant that a value holds, or holds the elements of in another arrangement."""
+    """Return the constant whose elements a value holds, in any arrangement."""
     moves: Any = MOVES
     while value.literal is None:
         step = value.instruction
@@ -288,7 +292,7 @@ def literal_of(value: Value) -> Literal | None:
 
 
 def splat_of(value: Value) -> Any:
-    """The number that a constant repeats, as a NumPy scalar; None for other values."""
+    """Return the number that a constant repeats, as a NumPy scalar; None for other values."""
     literal = literal_of(value)
     if literal is None or not literal.shape.size or not _is_known(literal):
         return None
@@ -301,13 +305,13 @@ def splat_of(value: Value) -> Any:
 
 
 def distinct(array: np.ndarray) -> np.ndarray:
-    """The elements of an array; one element if the array repeats it."""
+    """Return the elements of an array; only one if the array repeats it."""
     repeats = array.size > 0 and not any(array.strides)
-    return array[(slice(1),) * array.ndim] if repeats else array
+    return array[(*[slice(1)] * array.ndim, ...)] if repeats else array
 
 
 def _is_known(literal: Literal) -> bool:
-    """Whether the numbers are in this process's memory, and not too many to look at."""
+    """Whether the numbers are in this process's memory, and few enough to read."""
     is_host = isinstance(literal.data, np.ndarray)
     return is_host and (literal.is_splat or literal.shape.size <= _MOST_ELEMENTS)
 

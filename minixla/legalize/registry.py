@@ -1,10 +1,11 @@
-"""Rules by platform and operation, and which of them are switched off."""
+"""The rules by platform and operation, and the set of disabled rules."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,11 +17,11 @@ from minixla.core.operation import Operation
 from minixla.core.state import held, state
 from minixla.core.tracing import default_trace
 
-#: Names of platforms by the names that users give.
+#: Names of platforms by alias.
 _ALIASES = {"gpu": "cuda"}
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
-#: The platforms that have a package of rules, `minixla.legalize.cpu`.
-_WITH_RULES = ("cpu",)
+#: The packages of rules: `common` has the rules of several platforms.
+_PACKAGES = ("common", "cpu", "cuda", "tpu")
 
 
 class Target(NamedTuple):
@@ -30,9 +31,10 @@ class Target(NamedTuple):
         platform: `cpu`, `cuda`, `rocm` or `tpu`.
         device_count: the number of devices that the program may be split over.
         for_export: whether the program is written to a file and may run on another machine.
+        calls_kernels: whether the program may call compiled code of this package.
         is_constant: `is_constant(value)`: whether a value of the graph depends on no input, so that
             XLA may compute it while compiling. The pass fills it in for each graph.
-        array: `array(value)`: the numbers of a constant, or None where they are not known.
+        array: `array(value)`: the numbers of a constant, or None if they are not known.
         note: `note(value, name)`: the result of the function in `NOTES` for the value that an input
             of a called program stands for.
     """
@@ -40,12 +42,13 @@ class Target(NamedTuple):
     platform: str
     device_count: int = 1
     for_export: bool = False
+    calls_kernels: bool = False
     is_constant: Callable[[Value], bool] = lambda value: value.literal is not None
     array: Callable[[Value], np.ndarray | None] = lambda value: None
     note: Callable[[Value, str], Any] = lambda value, name: None
 
 
-#: For conditions Values of the graph, for rules traced values.
+#: Values of the graph for conditions, traced values for rules.
 Operands = Sequence[Any]
 #: `when(operation, operands, target)`: whether a rule applies.
 Condition = Callable[[Any, Operands, Target], bool]
@@ -53,13 +56,13 @@ Condition = Callable[[Any, Operands, Target], bool]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Rule:
-    """A replacement for one kind of instruction on one platform.
+    """A replacement for some instructions on one platform.
 
     Attributes:
         name: the name of its function.
-        platform: where the rule applies.
+        platform: the platform that the rule applies to.
         operations: the classes of operations.
-        element_types: those of the first operand (of a constant: of the result); None for all.
+        element_types: the element types of the first operand, or of a constant; None for all.
         folds: whether the reference computes the result if the numbers of all operands are known.
         when: whether it applies to an operation and its operands.
         replace: `replace(operation, operands, target)` applies other operations to the operands,
@@ -75,15 +78,15 @@ class Rule:
     replace: Callable[..., Any]
 
 
-#: `note(value, target)` by name: facts about values that rules need within called programs, too.
+#: `note(value, target)` by name: facts about values that rules also need within called programs.
 NOTES: dict[str, Callable[[Value, Target], Any]] = {}
 
 #: Rules by operation and by the element type of the first operand, if it is an array.
 Table = dict[type[Operation], dict[ElementType | None, list[Rule]]]
 
 _RULES: dict[str, dict[str, Rule]] = {}
-#: Opened by `disabled` with the names of the rules that are off, and closed after it. The engine
-#: fills it in, so that these names are part of the key of compiled programs.
+#: A context manager that `disabled` enters with the names of the disabled rules. The engine sets
+#: it, so that these names are part of the key of compiled programs.
 key_of_programs: list[Callable[[Any], Any]] = [nullcontext]
 
 
@@ -103,14 +106,14 @@ def legalize(
 
     Args:
         operations: a class of operations, or several.
-        platform: where the rule applies, such as `cpu`.
+        platform: the platform that the rule applies to, such as `cpu`.
         element_types: the element types of the first operand for which `when` is called; default:
-            all. Operations of other types cost no time.
-        folds: whether the pass computes the result with the operation's `reference` rule where
-            the numbers of all operands are known: for operations that XLA folds wrongly.
-        when: `when(operation, operands, target)`, whether the rule applies; default: it does.
-            Operands are Values of
-            the graph: `literal` is a constant's value, `instruction` the producer.
+            all. Operations on other types cost no time.
+        folds: whether the pass computes the result with the operation's `reference` rule if the
+            numbers of all operands are known: for operations that XLA folds incorrectly.
+        when: `when(operation, operands, target)` returns whether the rule applies; default: always.
+            Operands are Values of the graph: `literal` is a constant's value, `instruction` the
+            producer.
 
     Returns:
         A decorator that returns the function as it is.
@@ -139,7 +142,7 @@ def legalize(
 
 
 def platform_of(name: str) -> str:
-    """The name of a platform as rules have it.
+    """Return the name under which rules know a platform.
 
     Raises:
         AttributeValueError: the platform is unknown.
@@ -147,13 +150,13 @@ def platform_of(name: str) -> str:
     platform = _ALIASES.get(name, name)
     if platform not in PLATFORMS:
         advice = f"Give one of {', '.join([*PLATFORMS, *_ALIASES])}."
-        problem = f"there is no platform {name!r}"
+        problem = f"unknown platform {name!r}"
         raise explain(AttributeValueError, "platform", problem, advice=advice)
     return platform
 
 
 def rules_of(platform: str) -> dict[str, Rule]:
-    """The rules of a platform by name, in the order in which they are tried.
+    """Return the rules of a platform by name, in the order in which they are tried.
 
     Args:
         platform: such as `cpu`.
@@ -169,13 +172,21 @@ def rules_of(platform: str) -> dict[str, Rule]:
         True
     """
     platform = platform_of(platform)
-    if platform in _WITH_RULES:
-        import_module(f"minixla.legalize.{platform}")
+    _load_rules()
     return dict(_RULES.get(platform, {}))
 
 
+@cache
+def _load_rules() -> None:
+    """Import every module of rules."""
+    for package in _PACKAGES:
+        path = Path(__file__).with_name(package)
+        for module in sorted(each.stem for each in path.glob("[!_]*.py")):
+            import_module(f"minixla.legalize.{package}.{module}")
+
+
 def active_rules(platform: str) -> Table:
-    """The rules that are not switched off, by operation."""
+    """Return the enabled rules by operation."""
     return _table(platform, state.disabled_rules)
 
 
@@ -199,12 +210,12 @@ def _table(platform: str, off: frozenset[tuple[str, str]]) -> Table:
 def disabled(
     platform: str, rule: str | Callable[..., Any] | Collection[Any] | None = None
 ) -> Iterator[None]:
-    """Switch rules of a platform off inside a `with` block, to compare with XLA itself.
+    """Disable rules of a platform inside a `with` block, to compare with XLA itself.
 
-    Programs that are compiled inside the block are kept apart from others.
+    Programs compiled inside the block have their own cache entries.
 
     Args:
-        platform: whose rules are switched off, such as `cpu`.
+        platform: the platform whose rules are disabled, such as `cpu`.
         rule: the name of a rule, its function, or several of these; default: all rules.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The pass from graph to graph: rules applied to instructions, in the programs they run too."""
+"""The pass from graph to graph: apply rules to instructions and to the programs they run."""
 
 import operator
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ from minixla_ops.vocabulary.shorthand import as_tuple
 def legalized(graph: Graph, target: Target, inputs: Sequence[Fact] = ()) -> Graph:
     """Return the program that XLA receives for a platform: `graph` if no rule applies.
 
-    Results are kept with the graph, for each target and set of active rules.
+    Results are cached with the graph, for each target and set of enabled rules.
 
     Args:
         graph: the program.
@@ -39,16 +39,16 @@ def legalized(graph: Graph, target: Target, inputs: Sequence[Fact] = ()) -> Grap
     key_of_facts = (*key, facts)
     if key_of_facts not in graph.memo:
         found = _Pass(graph, facts, target, table).run().pruned()
-        # Rules have been applied to it; where it is the same, they are for other inputs.
+        # The graph is legalized already, perhaps for other facts about its inputs.
         found.memo[(*key, "seen") if found is graph else key] = True
         graph.memo[key_of_facts] = found
     return graph.memo[key_of_facts]
 
 
 def legalized_text(graph: Graph, target: Target) -> Graph:
-    """The same of a program that an operation is written as; its operands may be constants.
+    """Legalize a program that replaces an operation; its operands may be constants.
 
-    Programs that the pass has seen stay as they are.
+    Programs that the pass has produced are returned unchanged.
     """
     if (*_key(target), "seen") in graph.memo:
         return graph
@@ -56,7 +56,7 @@ def legalized_text(graph: Graph, target: Target) -> Graph:
 
 
 def _key(target: Target) -> tuple[Any, ...]:
-    return "legalized", target[:3], state.disabled_rules
+    return "legalized", target[:4], state.disabled_rules
 
 
 class _Pass:
@@ -70,21 +70,21 @@ class _Pass:
         self.target = target._replace(is_constant=known, array=known.array, note=known.note)
 
     def run(self) -> Graph:
-        """The new graph; the old one where nothing changed."""
+        """Return the new graph, or the old one if nothing changed."""
         graph, target, kept, values = self.graph, self.target, self.instructions, self.values
         table, keep = self.table, self.instructions.append
         for step in graph.instructions:
             op, operands = step.op, step.operands
             by_type = table.get(type(op))
             is_closed = op.is_plain or not isinstance(op, RunsPrograms)
-            if by_type is not None and is_closed and not values:  # like `add`, in less time
+            if by_type is not None and is_closed and not values:  # like `add`: the fast path
                 rules = by_type.get(_type_of(step))
                 is_plain = rules is None or not any(
                     rule.when(op, operands, target) for rule in rules
                 )
             else:
                 is_plain = by_type is None and is_closed and not values
-            if is_plain:  # nearly all
+            if is_plain:  # the most common case
                 keep(step)
             else:
                 self.add(step, self.all(operands) if values else operands, ())
@@ -94,7 +94,7 @@ class _Pass:
         return Graph(graph.inputs, kept, self.all(graph.outputs), graph.name, notes)
 
     def all(self, values: Iterable[Value]) -> tuple[Value, ...]:
-        """The values that stand for values of the old graph."""
+        """Return the new values for values of the old graph."""
         get = self.values.get
         return tuple([get(value, value) for value in values])
 
@@ -126,12 +126,12 @@ class _Pass:
         self.values.update(zip(step.results, self.all(outputs), strict=True))
 
     def _folded(self, op: Operation, operands: Sequence[Value]) -> tuple[np.ndarray, ...] | None:
-        """The results of an operation on constants whose numbers are known."""
+        """Compute an operation on constants whose numbers are known."""
         arrays = [self.target.array(value) for value in operands]
         return None if any(each is None for each in arrays) else as_tuple(op.reference(*arrays))
 
     def _with_programs(self, step: Instruction, operands: Sequence[Value]) -> Operation:
-        """The operation with the programs that it runs legalized; reducers stay as they are."""
+        """Return the operation with its programs legalized, except reducers."""
         op = step.op
         if not isinstance(op, RunsPrograms):
             return op
@@ -140,7 +140,7 @@ class _Pass:
         by_identity: dict[int, Graph] = {}
         for number, program in enumerate(op.computations):
             own = inputs_of(step, number, facts)
-            _, before = inputs.get(id(program), (program, own))  # it may be several branches
+            _, before = inputs.get(id(program), (program, own))  # several branches may share it
             inputs[id(program)] = program, tuple([a | b for a, b in zip(before, own, strict=True)])
         with nested():
             for key, (program, own) in inputs.items():
@@ -150,7 +150,7 @@ class _Pass:
         return op.changed(lambda value: _exchanged(value, by_identity))
 
     def _fact(self, value: Value) -> Fact:
-        """The facts about a value for a program that takes it."""
+        """Return the facts about a value for a program that takes it as an input."""
         target = self.target
         if target.is_constant(value):
             number = splat_of(value)
@@ -168,7 +168,7 @@ class _Pass:
 
 
 def _type_of(step: Instruction) -> ElementType | None:
-    """The element type by which rules are found."""
+    """Return the element type by which rules are looked up."""
     shape = step.operands[0].shape if step.operands else step.shapes and step.shapes[0]
     return shape.element_type if type(shape) is Shape else None
 

@@ -8,10 +8,9 @@ Functions that `jax.nn` has too take its arguments and give its results.
 import sys as _sys
 from pathlib import Path as _Path
 
-from jax.nn import get_scaled_dot_general_config
+from jax.nn import get_scaled_dot_general_config, scaled_dot_general
 
 from minixla.core import docstrings as _docstrings
-from minixla.interop.jax_table import functions_of
 from minixla.nn import initializers
 from minixla.nn.activations import *
 from minixla.nn.layers import *
@@ -19,14 +18,11 @@ from minixla.nn.soft_functions import *
 from minixla.numpy import tanh
 from minixla.numpy.element_functions import offered
 
-globals().update(functions_of("jax.nn", ("scaled_dot_general",)))
-
-_ALSO = ("initializers", "tanh", "get_scaled_dot_general_config")
+_ALSO = ("initializers", "tanh", "get_scaled_dot_general_config", "scaled_dot_general")
 __all__ = offered(globals(), _ALSO)  # pyright: ignore[reportUnsupportedDunderAll]  # computed
 
 _TEXTS = _Path(__file__).with_name("docstrings.txt")
-_MODULES = _sys.modules[__name__], initializers
-_docstrings.complete(__name__, _MODULES, _TEXTS, "JAX: `jax.nn.{}`.")
+_docstrings.complete(__name__, [_sys.modules[__name__]], _TEXTS, "JAX: `jax.nn.{}`.")
 
 
 def __dir__() -> list[str]:

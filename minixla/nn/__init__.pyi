@@ -2,18 +2,16 @@
 
 import builtins
 from collections.abc import Sequence
-from minixla.nn import initializers as initializers
+from jax.nn import get_scaled_dot_general_config as get_scaled_dot_general_config
+from jax.nn import initializers as initializers
+from jax.nn import scaled_dot_general as scaled_dot_general
 from minixla.typing import Array
 from minixla.typing import ArrayLike
 from minixla.typing import DTypeLike
 from typing import Any
-from typing import Literal
 from typing import overload
 
 __all__: list[str]
-
-def get_scaled_dot_general_config(mode: Literal['nvfp4', 'mxfp8'], global_scale: Any = ...) -> Any:
-    """Get quantization configs for scaled_dot_general."""
 
 def identity(x: ArrayLike) -> Array:
     """The argument, as an array (JAX: nn.identity)."""
@@ -144,7 +142,4 @@ def cross_entropy(logits: ArrayLike, labels: ArrayLike, axis: int = ...) -> Arra
 
 def tanh(x: ArrayLike, /) -> Array:
     """The hyperbolic tangent."""
-
-def scaled_dot_general(lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: Any, preferred_element_type: DTypeLike = ..., configs: Any = ..., implementation: Any = ...) -> Array:
-    """Scaled dot general operation."""
 

@@ -94,7 +94,7 @@ def softplus(x: Any) -> Any:
 
 sigmoid = _row("sigmoid", lambda x: ops.logistic(x), "The logistic function, 1 / (1 + exp(-x))")
 log_sigmoid = _row("log_sigmoid", lambda x: -softplus(-x), "log(sigmoid(x)), without overflow")
-# In f16 the logistic function is denormal where the product is not.
+# In f16 the logistic function may be denormal where the product is not.
 silu = swish = _row(
     "silu", lambda x: in_f32(lambda x: x * ops.logistic(x), x), "The product x * sigmoid(x)"
 )
@@ -203,7 +203,7 @@ def squareplus(x: Any, b: Any = 4) -> Any:
 
 
 def _radius(x: Any, b: Any) -> Any:
-    """sqrt(x**2 + b), where the square is infinite, too."""
+    """Compute sqrt(x**2 + b) without overflow of the square."""
     return np.hypot(x, np.sqrt(b))
 
 
@@ -212,7 +212,7 @@ def _squareplus_of(x: Any, b: Any) -> Any:
     return np.where(x < 0, b / 4 / above, above)  # below 0 the sum would cancel
 
 
-# Derivatives whose own derivatives are no differences of large numbers.
+# These derivatives have derivatives that are not differences of large numbers.
 _slope_of_squareplus = with_derivatives(
     lambda x, b: _squareplus_of(x, b) / _radius(x, b),
     lambda y, x, b: b / 2 / _radius(x, b) / _radius(x, b) / _radius(x, b),

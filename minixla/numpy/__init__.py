@@ -13,7 +13,9 @@ from pathlib import Path as _Path
 from minixla.core import docstrings as _docstrings
 from minixla.core.tracing import Tracer
 from minixla.numpy import array_methods as _array_methods
+from minixla.numpy import arrays_of_keys as _arrays_of_keys
 from minixla.numpy import fft, linalg
+from minixla.numpy import long_tail as _long_tail
 from minixla.numpy.creation import *
 from minixla.numpy.distributions import *
 from minixla.numpy.dtypes import *
@@ -38,14 +40,13 @@ from minixla.numpy.sorting import *
 from minixla.numpy.statistics import *
 from minixla.numpy.taking import *
 from minixla.numpy.ufuncs import frompyfunc, ufunc
-from minixla.transforms import arrays_of_keys as _arrays_of_keys
 
 _arrays_of_keys.install_on(globals())
 _HELPERS = ("element_functions", "index_parsing", "indexing", "orders", "ufuncs")
 _array_methods.install_on(Tracer)
 __all__ = offered(
     globals(),
-    ["fft", "linalg", "ComplexWarning", "frompyfunc", "index_exp", "s_", "ufunc"],
+    ["fft", "linalg", "frompyfunc", "index_exp", "s_", "ufunc", *_long_tail.__all__],
     [*_HELPERS, "operands"],
 )  # pyright: ignore[reportUnsupportedDunderAll]  # computed
 _TEXTS = _Path(__file__).with_name("docstrings.txt")

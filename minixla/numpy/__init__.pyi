@@ -4,6 +4,34 @@ import builtins
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Sequence
+from jax.numpy import bartlett as bartlett
+from jax.numpy import bitwise_count as bitwise_count
+from jax.numpy import blackman as blackman
+from jax.numpy import ediff1d as ediff1d
+from jax.numpy import fill_diagonal as fill_diagonal
+from jax.numpy import frexp as frexp
+from jax.numpy import frombuffer as frombuffer
+from jax.numpy import fromstring as fromstring
+from jax.numpy import geomspace as geomspace
+from jax.numpy import hamming as hamming
+from jax.numpy import hanning as hanning
+from jax.numpy import i0 as i0
+from jax.numpy import kaiser as kaiser
+from jax.numpy import kron as kron
+from jax.numpy import ldexp as ldexp
+from jax.numpy import load as load
+from jax.numpy import logspace as logspace
+from jax.numpy import mask_indices as mask_indices
+from jax.numpy import packbits as packbits
+from jax.numpy import place as place
+from jax.numpy import put as put
+from jax.numpy import put_along_axis as put_along_axis
+from jax.numpy import resize as resize
+from jax.numpy import sort_complex as sort_complex
+from jax.numpy import spacing as spacing
+from jax.numpy import trapezoid as trapezoid
+from jax.numpy import unpackbits as unpackbits
+from jax.numpy import unwrap as unwrap
 from minixla.numpy import fft as fft
 from minixla.numpy import linalg as linalg
 from minixla.numpy.dtypes import ScalarType as ScalarType
@@ -12,7 +40,6 @@ from minixla.numpy.grids import _Joined
 from minixla.numpy.ufuncs import ufunc as ufunc
 from minixla.typing import Array
 from minixla.typing import ArrayLike
-from minixla.typing import Axis
 from minixla.typing import DTypeLike
 from minixla.typing import ShapeLike
 from numpy import array_repr as array_repr
@@ -717,98 +744,14 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: builtins.bool = ...) ->
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Whether two arrays broadcast together and are equal then."""
 
-def bartlett(M: int) -> Array:
-    """Return a Bartlett window of size M."""
-
-def blackman(M: int) -> Array:
-    """Return a Blackman window of size M."""
-
-def hamming(M: int) -> Array:
-    """Return a Hamming window of size M."""
-
-def hanning(M: int) -> Array:
-    """Return a Hanning window of size M."""
-
-def i0(x: ArrayLike) -> Array:
-    """Calculate modified Bessel function of first kind, zeroth order."""
-
-def kaiser(M: int, beta: ArrayLike) -> Array:
-    """Return a Kaiser window of size M."""
-
-def geomspace(start: ArrayLike, stop: ArrayLike, num: int = ..., endpoint: builtins.bool = ..., dtype: DTypeLike | None = ..., axis: int = ...) -> Array:
-    """Generate geometrically-spaced values."""
-
-def logspace(start: ArrayLike, stop: ArrayLike, num: int = ..., endpoint: builtins.bool = ..., base: ArrayLike = ..., dtype: DTypeLike | None = ..., axis: int = ...) -> Array:
-    """Generate logarithmically-spaced values."""
-
-def bitwise_count(x: ArrayLike, /) -> Array:
-    """Counts the number of 1 bits in the binary representation of the absolute value of each element of ``x``."""
-
-def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
-    """Split floating point values into mantissa and twos exponent."""
-
-def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Compute x1 * 2 ** x2."""
-
-def spacing(x: ArrayLike, /) -> Array:
-    """Return the spacing between ``x`` and the next adjacent number."""
-
-def packbits(a: ArrayLike, axis: Axis = ..., bitorder: str = ...) -> Array:
-    """Pack array of bits into a uint8 array."""
-
-def unpackbits(a: ArrayLike, axis: Axis = ..., count: Any = ..., bitorder: str = ...) -> Array:
-    """Unpack the bits in a uint8 array."""
-
-def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: builtins.bool = ..., *, inplace: builtins.bool = ...) -> Array:
-    """Return a copy of the array with the diagonal overwritten."""
-
-def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: builtins.bool = ...) -> Array:
-    """Update array elements based on a mask."""
-
-def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: Any = ..., *, inplace: builtins.bool = ...) -> Array:
-    """Put elements into an array at given indices."""
-
-def put_along_axis(arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: Axis, inplace: builtins.bool = ..., *, mode: Any = ...) -> Array:
-    """Put values into the destination array by matching 1d index and data slices."""
-
-def sort_complex(a: ArrayLike) -> Array:
-    """Return a sorted copy of complex array."""
-
-def kron(a: ArrayLike, b: ArrayLike) -> Array:
-    """Compute the Kronecker product of two input arrays."""
-
-def mask_indices(n: int, mask_func: Any, k: int = ..., *, size: int | None = ...) -> tuple[Array, ...]:
-    """Return indices of a mask of an (n, n) array."""
-
-def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
-    """Return a new array with specified shape."""
-
-def trapezoid(y: ArrayLike, x: ArrayLike | None = ..., dx: ArrayLike = ..., axis: Axis = ...) -> Array:
-    """Integrate along the given axis using the composite trapezoidal rule."""
-
-def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = ..., to_begin: ArrayLike | None = ...) -> Array:
-    """Compute the differences of the elements of the flattened array."""
-
-def unwrap(p: ArrayLike, discont: ArrayLike | None = ..., axis: Axis = ..., period: ArrayLike = ...) -> Array:
-    """Unwrap a periodic signal."""
-
-def frombuffer(buffer: Any, dtype: DTypeLike = ..., count: Any = ..., offset: ArrayLike = ...) -> Array:
-    """Convert a buffer into a 1-D JAX array."""
-
-def fromstring(string: str, dtype: DTypeLike = ..., count: Any = ..., *, sep: str) -> Array:
-    """Convert a string of text into 1-D JAX array."""
-
-def load(file: Any, *args: Any, **kwargs: Any) -> Any:
-    """Load JAX arrays from npy files."""
+def from_dlpack(x: Any, /, *, device: Any = ..., copy: builtins.bool | None = ...) -> Array:
+    """An array of another library's, taken over by DLPack, without a copy where that can be."""
 
 def fromfile(*args: Any, **kwargs: Any) -> Array:
     """An array made of the contents of a file. Arguments are those of numpy.fromfile."""
 
 def fromiter(*args: Any, **kwargs: Any) -> Array:
     """An array made of the numbers of an iterable. Arguments are those of numpy.fromiter."""
-
-def from_dlpack(x: Any, /, *, device: Any = ..., copy: builtins.bool | None = ...) -> Array:
-    """An array of another library's, taken over by DLPack, without a copy where that can be."""
 
 def ndim(a: ArrayLike) -> int:
     """The number of dimensions."""

@@ -10,7 +10,7 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core.errors import AssignmentError, ForeignCallError, explain
+from minixla.core.errors import AssignmentError, UnsupportedError, explain
 from minixla.core.source import Source, find_source, running_expression, text_of
 from minixla.core.state import state
 from minixla.core.tracing import Tracer
@@ -131,12 +131,12 @@ def _ours(name: str, module: str = "numpy") -> Callable[..., Any] | None:
 
 
 def _refuse(name: str, problem: str, advice: str) -> NoReturn:
-    raise explain(ForeignCallError, f"numpy.{name}", problem, advice=advice)
+    raise explain(UnsupportedError, f"numpy.{name}", problem, advice=advice)
 
 
 def _unsupported(name: str) -> NoReturn:
     outside = "call it outside of the traced function, or on values that are not traced"
-    advice = "Write it with functions of mx.numpy or mx.ops, or JAX's by mx.from_jax"
+    advice = "Write it with functions of mx.numpy, jax.numpy or mx.ops"
     advice = f"{_INSTEAD.get(name, advice)}; or {outside}."
     _refuse(name, "it has no counterpart for traced values", advice)
 

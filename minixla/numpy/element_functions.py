@@ -10,6 +10,7 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import ElementType
+from minixla.core.hooks import transforms as transforms
 from minixla.core.shapes import Shape
 from minixla.core.tracebacks import hide_frames
 from minixla.core.tracing import Tracer, one_program
@@ -198,15 +199,6 @@ def either(of_reals: Function, of_complex: Function) -> Function:
 
 
 # Derivatives of their own, for functions where those of the formulas lose digits or are NaN.
-
-
-@cache
-def transforms() -> Any:
-    """`minixla.transforms`, for functions when they run."""
-    # The transformations are built on this package, too.
-    import minixla.transforms
-
-    return minixla.transforms
 
 
 @cache

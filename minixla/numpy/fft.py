@@ -6,13 +6,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from jax.numpy.fft import fftshift as fftshift
+from jax.numpy.fft import ifftshift as ifftshift
 
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import F32, ElementType
 from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
-from minixla.interop.jax_table import functions_of
 from minixla.numpy import operands
 from minixla.numpy.element_functions import Row, family, named, placeable
 from minixla.numpy.operands import axes_of, axis_of, kind_of, lifted, operand_shape
@@ -26,9 +27,6 @@ __all__ += ["ifftshift", "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", 
 def __dir__() -> list[str]:
     return sorted(__all__)
 
-
-_SHIFTS = functions_of("jax.numpy.fft", ["fftshift", "ifftshift"])
-fftshift, ifftshift = _SHIFTS["fftshift"], _SHIFTS["ifftshift"]
 
 # Which way the whole transform is divided by the number of elements: forward, back, or by its root.
 _NORMS = {None: "backward", "backward": "backward", "ortho": "ortho", "forward": "forward"}

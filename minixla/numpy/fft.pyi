@@ -2,6 +2,8 @@
 
 import builtins
 from collections.abc import Sequence
+from jax.numpy.fft import fftshift as fftshift
+from jax.numpy.fft import ifftshift as ifftshift
 from minixla.typing import Array
 from minixla.typing import ArrayLike
 from minixla.typing import DTypeLike
@@ -21,9 +23,6 @@ def fftfreq(n: int, d: ArrayLike = ..., *, dtype: DTypeLike | None = ..., device
 def fftn(a: ArrayLike, s: Sequence[int] | None = ..., axes: Sequence[int] | None = ..., norm: str | None = ...) -> Array:
     """The transform along axes."""
 
-def fftshift(x: ArrayLike, axes: Sequence[int] | None = ...) -> Array:
-    """Shift zero-frequency fft component to the center of the spectrum."""
-
 def hfft(a: ArrayLike, n: int | None = ..., axis: int = ..., norm: str | None = ...) -> Array:
     """The real `fft` of the first half of symmetric numbers."""
 
@@ -35,9 +34,6 @@ def ifft2(a: ArrayLike, s: Sequence[int] | None = ..., axes: Sequence[int] = ...
 
 def ifftn(a: ArrayLike, s: Sequence[int] | None = ..., axes: Sequence[int] | None = ..., norm: str | None = ...) -> Array:
     """The inverse of `fftn`."""
-
-def ifftshift(x: ArrayLike, axes: Sequence[int] | None = ...) -> Array:
-    """The inverse of :func:`jax.numpy.fft.fftshift`."""
 
 def ihfft(a: ArrayLike, n: int | None = ..., axis: int = ..., norm: str | None = ...) -> Array:
     """The inverse of `hfft`."""

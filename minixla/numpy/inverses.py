@@ -137,9 +137,9 @@ sinc = of_inexact("sinc", "sin(pi x) / (pi x), 1 at 0.", lambda x: in_f32(_sinc,
 
 
 def _with_shares(share: Function) -> Callable[[Function], Any]:
-    """Makes a function of two floats one of reals.
+    """Extend a function of two floats to real numbers.
 
-    Its derivative by each operand x is `share(x, y, result)`, with the other one as y.
+    The derivative by an operand x is `share(x, y, result)`, where y is the other operand.
     """
 
     def made(function: Any) -> Any:
@@ -164,12 +164,12 @@ def _quotient(x: Any, result: Any) -> Any:
 
 
 def _by_radius(x: Any, y: Any, product: Any) -> Any:
-    """The product over hypot(x, y), 0 where that is 0."""
+    """Divide the product by hypot(x, y); 0 where the latter is 0."""
     radius = _radius(x, y)
     return ops.select(radius == 0, product, product / radius)
 
 
-# The derivatives of the quotient would be differences of terms that are nearly the same.
+# The derivatives of the quotient would be differences of nearly equal terms.
 _share_of_hypot = with_derivatives(
     lambda x, y: _quotient(x, _radius(x, y)),
     lambda s, x, y: _by_radius(x, y, _share_of_hypot(y, x) * _share_of_hypot(y, x)),

@@ -6,9 +6,10 @@ import math
 from functools import partial
 from typing import Any
 
+from jax.numpy.linalg import multi_dot as multi_dot
+
 import minixla.numpy as mnp
 from minixla.core.tracing import one_program
-from minixla.interop.jax_table import JaxFunction
 from minixla.numpy import operands, spectra, systems
 from minixla.numpy.element_functions import root
 from minixla.numpy.linear_algebra import matmul, tensordot, vecdot
@@ -21,9 +22,6 @@ __all__ = ["cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix
 __all__ += ["multi_dot", "norm", "outer", "tensordot", "trace", "vecdot", "vector_norm"]
 __all__ += spectra.__all__
 __all__ += systems.__all__
-
-multi_dot = JaxFunction("jax.numpy.linalg", "multi_dot")
-multi_dot.refusal = systems.MatrixError
 
 
 def __dir__() -> list[str]:
@@ -51,7 +49,7 @@ def norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> 
     if ord in (None, "fro", "f"):
         return _root_of_squares(x, axes, keepdims)
     if ord in (2, -2, "nuc"):
-        from minixla.scipy import isometries  # which are made of these functions
+        from minixla.numpy import isometries  # it uses this module
 
         x = mnp.moveaxis(x, axes, (-2, -1))
         extreme = partial(isometries.extreme_value, pick=_extreme(ord)) if ord != "nuc" else None

@@ -2,6 +2,7 @@
 
 import builtins
 from collections.abc import Sequence
+from jax.numpy.linalg import multi_dot as multi_dot
 from minixla.numpy.spectra import EigResult
 from minixla.numpy.spectra import EighResult
 from minixla.numpy.spectra import SVDResult
@@ -9,7 +10,6 @@ from minixla.numpy.systems import SlogdetResult
 from minixla.typing import Array
 from minixla.typing import ArrayLike
 from minixla.typing import DTypeLike
-from numpy import ndarray
 from typing import Any
 from typing import overload
 
@@ -32,9 +32,6 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
 
 def matrix_transpose(x: ArrayLike, /) -> Array:
     """`x` with its last two dimensions exchanged."""
-
-def multi_dot(arrays: Array | ndarray | Sequence[ArrayLike], *, precision: Any = ...) -> Array:
-    """Efficiently compute matrix products between a sequence of arrays."""
 
 def norm(x: ArrayLike, ord: float | str | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ...) -> Array:
     """The norm of vectors or matrices, the root of the sum of squares unless `ord` says another."""

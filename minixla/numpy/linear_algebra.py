@@ -5,6 +5,8 @@ from collections.abc import Collection, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
+import jax
+
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.tracing import one_program, weak_type_of
@@ -13,10 +15,19 @@ from minixla.numpy.element_functions import placeable
 from minixla.numpy.operands import convert, kind_of, lifted, listed, marked, operand_shape
 from minixla_ops.programs.computations import sum_over
 
+#: Precisions by the values of JAX's `jax_default_matmul_precision`, which allows algorithms too.
+_PRECISIONS = {
+    **dict.fromkeys(("default", "fastest", "bfloat16"), "DEFAULT"),
+    **dict.fromkeys(("high", "bfloat16_3x", "tensorfloat32"), "HIGH"),
+    **dict.fromkeys(("highest", "float32"), "HIGHEST"),
+}
+
 
 def _product(subject: str, a: Any, b: Any, numbers: Any, precision: Any, preferred: Any) -> Any:
     """DotGeneral of operands converted to one type."""
     lhs, rhs = parameters.convert_all(subject, [a, b])
+    if precision is None:
+        precision = _PRECISIONS.get(jax.config.jax_default_matmul_precision)  # type: ignore[attr-defined]  # JAX has it
     if preferred is None:
         product = ops.dot_general(lhs, rhs, numbers, precision)
         return marked(product, weak_type_of(a) and weak_type_of(b))

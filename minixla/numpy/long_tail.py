@@ -1,36 +1,50 @@
-"""Functions that programs seldom use: JAX's, as ours, and NumPy's for what comes from outside."""
+"""Rarely used functions of JAX, and NumPy's functions for files and printing."""
 
-from functools import partial
 from typing import Any
 
 import numpy as np
+from jax.numpy import (
+    bartlett,
+    bitwise_count,
+    blackman,
+    ediff1d,
+    fill_diagonal,
+    frexp,
+    frombuffer,
+    fromstring,
+    geomspace,
+    hamming,
+    hanning,
+    i0,
+    kaiser,
+    kron,
+    ldexp,
+    load,
+    logspace,
+    mask_indices,
+    packbits,
+    place,
+    put,
+    put_along_axis,
+    resize,
+    sort_complex,
+    spacing,
+    trapezoid,
+    unpackbits,
+    unwrap,
+)
 
 import minixla.numpy as mnp
-from minixla.interop.jax_table import JaxFunction
 from minixla.numpy import operands
 
-_jaxs = partial(JaxFunction, "jax.numpy")
+__all__ = ["ComplexWarning", "array_repr", "array_str", "bartlett", "bitwise_count", "blackman"]
+__all__ += ["ediff1d", "fill_diagonal", "frexp", "from_dlpack", "frombuffer", "fromfile"]
+__all__ += ["fromiter", "fromstring", "geomspace", "get_printoptions", "hamming", "hanning", "i0"]
+__all__ += ["iterable", "kaiser", "kron", "ldexp", "load", "logspace", "mask_indices", "packbits"]
+__all__ += ["place", "printoptions", "put", "put_along_axis", "resize", "save", "savez"]
+__all__ += ["set_printoptions", "sort_complex", "spacing", "trapezoid", "unpackbits", "unwrap"]
 
-# Windows; factors.
-bartlett, blackman, hamming = map(_jaxs, ("bartlett", "blackman", "hamming"))
-hanning, i0, kaiser = map(_jaxs, ("hanning", "i0", "kaiser"))
-geomspace, logspace = map(_jaxs, ("geomspace", "logspace"))
-
-# Parts of numbers.
-bitwise_count = _jaxs("bitwise_count")
-frexp, ldexp, spacing = map(_jaxs, ("frexp", "ldexp", "spacing"))
-packbits, unpackbits = map(_jaxs, ("packbits", "unpackbits"))
-
-# Updated copies, and arrays of others' elements.
-fill_diagonal, place, put = map(_jaxs, ("fill_diagonal", "place", "put"))
-put_along_axis, sort_complex = map(_jaxs, ("put_along_axis", "sort_complex"))
-kron, mask_indices, resize = map(_jaxs, ("kron", "mask_indices", "resize"))
-
-# Integrals and differences.
-trapezoid, ediff1d, unwrap = map(_jaxs, ("trapezoid", "ediff1d", "unwrap"))
-
-# Files, buffers, texts. Printing is NumPy's own: it takes arrays, not traced values.
-frombuffer, fromstring, load = map(_jaxs, ("frombuffer", "fromstring", "load"))
+# NumPy's functions for files and printing accept arrays, not traced values.
 ComplexWarning, iterable = np.exceptions.ComplexWarning, np.iterable
 array_repr, array_str = np.array_repr, np.array_str
 get_printoptions, set_printoptions = np.get_printoptions, np.set_printoptions

@@ -27,7 +27,7 @@ def _parsed(signature: str) -> list[list[tuple[str, ...]]]:
 
 
 def _lists(side: str) -> list[tuple[str, ...]] | None:
-    """The names in each pair of brackets of `(m,n),(n)`; None for another text."""
+    """Return the names in each pair of brackets of `(m,n),(n)`; None for other texts."""
     lists = [each.split(",") if each else [] for each in side[1:-1].split("),(")] if side else []
     is_written = side == f"({'),('.join(map(','.join, lists))})" if side else True
     names = [name for each in lists for name in each]

@@ -2,12 +2,12 @@
 
 from typing import Any
 
+import jax
 import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.tracing import one_program
-from minixla.interop.jax_table import functions_of
 from minixla.numpy import operands
 from minixla.numpy.operands import concrete, keep_weak, kind_of, lifted, resized
 from minixla_ops.elementwise.operators import convert
@@ -34,7 +34,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     widths = _widths(pad_width, array.ndim)
     allowed = _KEYWORDS.get(mode) if isinstance(mode, str) else None
     if callable(mode) or (allowed in ("end_values", "stat_length") and array.size):
-        return _PAD(array, widths, mode, **kwargs)
+        return jax.numpy.pad(array, widths, mode, **kwargs)
     if mode not in _KEYWORDS or any(name != allowed for name in kwargs):
         problem = f"mode {mode!r} or its keywords are not supported"
         raise operands.value_error("pad", problem, f"Modes are {', '.join(_KEYWORDS)}.", **kwargs)
@@ -53,7 +53,6 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     return keep_weak(result, array)
 
 
-_PAD = functions_of("jax.numpy", ["pad"])["pad"]
 _KEYWORDS = dict(constant="constant_values", linear_ramp="end_values", edge=None, empty=None)
 _KEYWORDS |= dict(reflect="reflect_type", symmetric="reflect_type", wrap=None)
 _KEYWORDS |= dict.fromkeys(("maximum", "minimum", "mean", "median"), "stat_length")

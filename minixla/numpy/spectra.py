@@ -261,7 +261,7 @@ def cond(x: Any, p: Any = None) -> Any:
         raise matrix_error("cond", "x is empty or no matrix", advice, f"x {shape}")
     x = inexact_operand(x, "cond")
     if p in (None, 2, -2):
-        from minixla.scipy.isometries import extremes  # which are made of these functions
+        from minixla.numpy.isometries import extremes  # it uses this module
 
         sizes = computed(lambda x: extremes(x, [mnp.max, mnp.min]), x, "cond")
         found = sizes[0] / sizes[1] if p != -2 else sizes[1] / sizes[0]

@@ -295,7 +295,7 @@ def _slopes(values: Any, axis: int, distance: Any, order: int) -> Any:
     left, right = _span(secants, axis, None, -1), _span(secants, axis, 1, None)
     if has_places:
         inside = left + (right - left) * share
-    else:  # without the element between, which may be infinite
+    else:  # skip the elements between, which may be infinite
         apart = _span(values, axis, 2, None) - _span(values, axis, None, -2)
         inside = apart / steps * share
     first, last = _span(secants, axis, 0, 1), _span(secants, axis, -1, None)
@@ -350,7 +350,7 @@ def interp(
     width = x1 - x0
     is_point = width == 0
     slope = (f1 - f0) / mnp.where(is_point, 1, width)
-    # At a point another value has no part in the result, be it large or infinite.
+    # At a sample point the result is that sample, even if a neighbor is infinite.
     is_last, is_open = ~is_point & (x == x1), ~mnp.isfinite(slope)
     near, distance = mnp.where(is_last, f1, f0), x - mnp.where(is_last, x1, x0)
     is_alone = is_point | is_open & (distance == 0)

@@ -2,6 +2,25 @@
 
 import builtins
 from collections.abc import Sequence
+from jax._src.core import Primitive
+from jax.random import ball as ball
+from jax.random import binomial as binomial
+from jax.random import chisquare as chisquare
+from jax.random import double_sided_maxwell as double_sided_maxwell
+from jax.random import f as f
+from jax.random import generalized_normal as generalized_normal
+from jax.random import geometric as geometric
+from jax.random import maxwell as maxwell
+from jax.random import multinomial as multinomial
+from jax.random import multivariate_normal as multivariate_normal
+from jax.random import orthogonal as orthogonal
+from jax.random import pareto as pareto
+from jax.random import poisson as poisson
+from jax.random import rayleigh as rayleigh
+from jax.random import t as t
+from jax.random import triangular as triangular
+from jax.random import wald as wald
+from jax.random import weibull_min as weibull_min
 from minixla.typing import Array
 from minixla.typing import ArrayLike
 from minixla.typing import DTypeLike
@@ -98,57 +117,5 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: Any = ..., dtype: DTypeLik
 def clone(key: KeyLike) -> Array:
     """The same key, for those who draw the same numbers on purpose."""
 
-def ball(key: KeyLike, d: int, p: ArrayLike = ..., shape: ShapeLike = ..., dtype: DTypeLike | None = ..., *, out_sharding: Any = ...) -> Array:
-    """Sample uniformly from the unit Lp ball."""
-
-def binomial(key: KeyLike, n: ArrayLike, p: ArrayLike, shape: ShapeLike | None = ..., dtype: DTypeLike | None = ...) -> Array:
-    """Sample Binomial random values with given shape and float dtype."""
-
-def chisquare(key: KeyLike, df: ArrayLike, shape: ShapeLike | None = ..., dtype: DTypeLike | None = ..., *, out_sharding: Any = ...) -> Array:
-    """Sample Chisquare random values with given shape and float dtype."""
-
-def double_sided_maxwell(key: KeyLike, loc: ArrayLike, scale: ArrayLike, shape: ShapeLike = ..., dtype: DTypeLike | None = ...) -> Array:
-    """Sample from a double sided Maxwell distribution."""
-
-def f(key: KeyLike, dfnum: ArrayLike, dfden: ArrayLike, shape: ShapeLike | None = ..., dtype: DTypeLike | None = ..., *, out_sharding: Any = ...) -> Array:
-    """Sample F-distribution random values with given shape and float dtype."""
-
-def geometric(key: KeyLike, p: ArrayLike, shape: ShapeLike | None = ..., dtype: DTypeLike | None = ..., *, out_sharding: Any = ...) -> Array:
-    """Sample Geometric random values with given shape and float dtype."""
-
-def generalized_normal(key: KeyLike, p: ArrayLike, shape: ShapeLike = ..., dtype: DTypeLike | None = ..., *, out_sharding: Any = ...) -> Array:
-    """Sample from the generalized normal distribution."""
-
-def maxwell(key: KeyLike, shape: ShapeLike = ..., dtype: DTypeLike | None = ..., *, out_sharding: Any = ...) -> Array:
-    """Sample from a one sided Maxwell distribution."""
-
-def multinomial(key: KeyLike, n: ArrayLike, p: ArrayLike, *, shape: ShapeLike | None = ..., dtype: DTypeLike | None = ..., unroll: Any = ...) -> Array:
-    """Sample from a multinomial distribution."""
-
-def multivariate_normal(key: KeyLike, mean: ArrayLike, cov: ArrayLike, shape: ShapeLike | None = ..., dtype: DTypeLike | None = ..., method: Any = ..., *, out_sharding: Any = ...) -> Array:
-    """Sample multivariate normal random values with given mean and covariance."""
-
-def orthogonal(key: KeyLike, n: int, shape: ShapeLike = ..., dtype: DTypeLike | None = ..., m: int | None = ..., *, out_sharding: Any = ...) -> Array:
-    """Sample uniformly from the orthogonal group O(n)."""
-
-def pareto(key: KeyLike, b: ArrayLike, shape: ShapeLike | None = ..., dtype: DTypeLike | None = ..., *, out_sharding: Any = ...) -> Array:
-    """Sample Pareto random values with given shape and float dtype."""
-
-def poisson(key: KeyLike, lam: ArrayLike, shape: ShapeLike | None = ..., dtype: DTypeLike | None = ..., *, out_sharding: Any = ...) -> Array:
-    """Sample Poisson random values with given shape and integer dtype."""
-
-def rayleigh(key: KeyLike, scale: ArrayLike, shape: ShapeLike | None = ..., dtype: DTypeLike | None = ..., *, out_sharding: Any = ...) -> Array:
-    """Sample Rayleigh random values with given shape and float dtype."""
-
-def t(key: KeyLike, df: ArrayLike, shape: ShapeLike | None = ..., dtype: DTypeLike | None = ..., *, out_sharding: Any = ...) -> Array:
-    """Sample Student's t random values with given shape and float dtype."""
-
-def triangular(key: KeyLike, left: ArrayLike, mode: Any, right: ArrayLike, shape: ShapeLike | None = ..., dtype: DTypeLike | None = ..., *, out_sharding: Any = ...) -> Array:
-    """Sample Triangular random values with given shape and float dtype."""
-
-def wald(key: KeyLike, mean: ArrayLike, shape: ShapeLike | None = ..., dtype: DTypeLike | None = ..., *, out_sharding: Any = ...) -> Array:
-    """Sample Wald random values with given shape and float dtype."""
-
-def weibull_min(key: KeyLike, scale: ArrayLike, concentration: ArrayLike, shape: ShapeLike = ..., dtype: DTypeLike | None = ...) -> Array:
-    """Sample from a Weibull distribution."""
+random_gamma_p: Primitive
 

@@ -8,7 +8,7 @@ import numpy as np
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import ElementType
-from minixla.engine.random_keys import RandomKey
+from minixla.engine.random_keys import KeyNumbers
 from minixla.numpy import operands
 from minixla.numpy.element_functions import named, transforms
 from minixla.numpy.operands import convert, default_float
@@ -22,7 +22,7 @@ Sizes = tuple[int, ...]
 
 @sampler("minval", "maxval")
 def uniform(
-    key: RandomKey, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0
+    key: KeyNumbers, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0
 ) -> Any:
     """Floats between two numbers, all equally likely.
 
@@ -41,11 +41,11 @@ def uniform(
 
 
 def _of_key(
-    name: str, text: str, draw: Callable[[RandomKey, Sizes, ElementType], Any], *kinds: str
+    name: str, text: str, draw: Callable[[KeyNumbers, Sizes, ElementType], Any], *kinds: str
 ) -> Any:
     """The function of a key, sizes and a type of floats that draws these."""
 
-    def function(key: RandomKey, shape: Any = (), dtype: Any = None) -> Any:
+    def function(key: KeyNumbers, shape: Any = (), dtype: Any = None) -> Any:
         return draw(key, shape, requested(dtype, name, default_float(), "float", *kinds))
 
     return sampler()(named(function, name, f"{text}\n\n    Raises:\n        {_OF_FLOATS}"))
@@ -55,17 +55,17 @@ _OF_FLOATS = "ShapeError: the dtype is of something else."
 _COMPLEX = "; complex ones have independent parts, and variance 1"
 
 
-def _laplace(key: RandomKey, sizes: Sizes, kind: ElementType) -> Any:
+def _laplace(key: KeyNumbers, sizes: Sizes, kind: ElementType) -> Any:
     share = floats(key, sizes, kind, float(-1.0 + finfo(kind).epsneg), 1.0)
     return ops.sign(share) * ops.log1p(-ops.abs(share))
 
 
-def _logistic(key: RandomKey, sizes: Sizes, kind: ElementType) -> Any:
+def _logistic(key: KeyNumbers, sizes: Sizes, kind: ElementType) -> Any:
     share = floats(key, sizes, kind, finfo(kind).tiny, 1.0)
     return ops.log(share) - ops.log1p(-share)
 
 
-def _cauchy(key: RandomKey, sizes: Sizes, kind: ElementType) -> Any:
+def _cauchy(key: KeyNumbers, sizes: Sizes, kind: ElementType) -> Any:
     share = floats(key, sizes, kind, finfo(kind).eps, 1.0)
     return ops.tan(full_like(share, np.pi) * (share - full_like(share, 0.5)))
 
@@ -82,7 +82,7 @@ cauchy = _of_key("cauchy", "Floats of the Cauchy distribution.", _cauchy)
 
 
 @sampler()
-def gumbel(key: RandomKey, shape: Any = (), dtype: Any = None, mode: str | None = None) -> Any:
+def gumbel(key: KeyNumbers, shape: Any = (), dtype: Any = None, mode: str | None = None) -> Any:
     """Floats of the Gumbel distribution.
 
     Args:
@@ -103,7 +103,7 @@ def gumbel(key: RandomKey, shape: Any = (), dtype: Any = None, mode: str | None 
 
 @sampler("lower", "upper")
 def truncated_normal(
-    key: RandomKey, lower: Any, upper: Any, shape: Any = None, dtype: Any = None
+    key: KeyNumbers, lower: Any, upper: Any, shape: Any = None, dtype: Any = None
 ) -> Any:
     """Floats of the standard normal distribution between two numbers.
 
@@ -132,7 +132,7 @@ def truncated_normal(
 
 
 @sampler("sigma")
-def lognormal(key: RandomKey, sigma: Any = 1.0, shape: Any = None, dtype: Any = None) -> Any:
+def lognormal(key: KeyNumbers, sigma: Any = 1.0, shape: Any = None, dtype: Any = None) -> Any:
     """Floats whose logarithms are normal, of mean 0.
 
     Args:

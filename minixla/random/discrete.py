@@ -6,7 +6,7 @@ from typing import Any
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import U64, canonical_element_type
-from minixla.engine.random_keys import RandomKey
+from minixla.engine.random_keys import KeyNumbers
 from minixla.numpy import operands
 from minixla.numpy.operands import (
     axis_of,
@@ -23,7 +23,7 @@ from minixla.random.sampling import finfo, random_bits, requested, sampler, size
 
 
 @sampler()
-def bits(key: RandomKey, shape: Any = (), dtype: Any = None) -> Any:
+def bits(key: KeyNumbers, shape: Any = (), dtype: Any = None) -> Any:
     """Random bits, as unsigned integers.
 
     Raises:
@@ -34,7 +34,7 @@ def bits(key: RandomKey, shape: Any = (), dtype: Any = None) -> Any:
 
 
 @sampler("minval", "maxval")
-def randint(key: RandomKey, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -> Any:
+def randint(key: KeyNumbers, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -> Any:
     """Integers between two numbers, all equally likely.
 
     Args:
@@ -53,7 +53,7 @@ def randint(key: RandomKey, shape: Any, minval: Any, maxval: Any, dtype: Any = N
 
 
 @sampler("p")
-def bernoulli(key: RandomKey, p: Any = 0.5, shape: Any = None, mode: str = "low") -> Any:
+def bernoulli(key: KeyNumbers, p: Any = 0.5, shape: Any = None, mode: str = "low") -> Any:
     """Booleans that are true with a probability.
 
     Args:
@@ -78,7 +78,7 @@ def bernoulli(key: RandomKey, p: Any = 0.5, shape: Any = None, mode: str = "low"
 
 
 @sampler()
-def rademacher(key: RandomKey, shape: Any = (), dtype: Any = None) -> Any:
+def rademacher(key: KeyNumbers, shape: Any = (), dtype: Any = None) -> Any:
     """-1 and 1, equally likely."""
     kinds = "signed", "unsigned", "float", "complex", "pred"
     kind = requested(dtype, "rademacher", default_int(), *kinds)
@@ -87,7 +87,7 @@ def rademacher(key: RandomKey, shape: Any = (), dtype: Any = None) -> Any:
 
 @sampler("logits")
 def categorical(
-    key: RandomKey,
+    key: KeyNumbers,
     logits: Any,
     axis: int = -1,
     shape: Any = None,
@@ -138,7 +138,7 @@ def _refuse_more(subject: str, count: int, most: int) -> None:
 
 
 @sampler("x", known=("x",))
-def permutation(key: RandomKey, x: Any, axis: int = 0, independent: bool = False) -> Any:
+def permutation(key: KeyNumbers, x: Any, axis: int = 0, independent: bool = False) -> Any:
     """An array in random order, or the integers below a number.
 
     Args:
@@ -158,7 +158,7 @@ def permutation(key: RandomKey, x: Any, axis: int = 0, independent: bool = False
     return _shuffled(key, x, axis, independent)
 
 
-def _shuffled(key: RandomKey, x: Any, axis: int, independent: bool = False) -> Any:
+def _shuffled(key: KeyNumbers, x: Any, axis: int, independent: bool = False) -> Any:
     """What `permutation` gives of an array."""
     if independent or x.ndim == 1:
         order = _order(key, x.shape, axis)
@@ -167,7 +167,7 @@ def _shuffled(key: RandomKey, x: Any, axis: int, independent: bool = False) -> A
     return x if order is None else mnp.take(x, order, axis, mode="clip")
 
 
-def _order(key: RandomKey, sizes: tuple[int, ...], axis: int) -> Any:
+def _order(key: KeyNumbers, sizes: tuple[int, ...], axis: int) -> Any:
     """Indices along an axis in random order; None where there is only one."""
     order = None
     # Equal bits are so frequent that many elements need more of them than one sort sees.
@@ -181,7 +181,7 @@ def _order(key: RandomKey, sizes: tuple[int, ...], axis: int) -> Any:
 
 @sampler("a", "p", known=("a",), is_sharded=False)
 def choice(
-    key: RandomKey,
+    key: KeyNumbers,
     a: Any,
     shape: Any = (),
     replace: bool = True,
@@ -228,7 +228,7 @@ def choice(
 
 
 def _weighted(
-    key: RandomKey, p: Any, sizes: tuple[int, ...], most: int, replace: bool, mode: str | None
+    key: KeyNumbers, p: Any, sizes: tuple[int, ...], most: int, replace: bool, mode: str | None
 ) -> Any:
     """Indices with probabilities."""
     p = operands.inexact_operand(p, "choice")

@@ -7,14 +7,14 @@ import numpy as np
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import ELEMENT_TYPES, F32, S32, U32, ElementType
-from minixla.engine.random_keys import RandomKey
+from minixla.engine.random_keys import KeyNumbers
 from minixla.numpy.operands import convert, default_float, default_int, kind_of
 from minixla.random.sampling import finfo, random_bits, setting, split_keys
 from minixla_ops.vocabulary.shorthand import full_like
 
 
 def floats(
-    key: RandomKey, sizes: tuple[int, ...], kind: ElementType, low: Any = 0.0, high: Any = 1.0
+    key: KeyNumbers, sizes: tuple[int, ...], kind: ElementType, low: Any = 0.0, high: Any = 1.0
 ) -> Any:
     """What `uniform` gives, of checked sizes and type."""
     mantissa, unsigned = finfo(kind).nmant, ELEMENT_TYPES[f"u{kind.bits}"]
@@ -34,7 +34,7 @@ def floats(
 
 
 def integers(
-    key: RandomKey, sizes: tuple[int, ...], minval: Any, maxval: Any, kind: ElementType
+    key: KeyNumbers, sizes: tuple[int, ...], minval: Any, maxval: Any, kind: ElementType
 ) -> Any:
     """What `randint` gives, of checked sizes and type."""
     low, high = (_whole(each) for each in (minval, maxval))
@@ -52,7 +52,7 @@ def _whole(number: Any) -> Any:
 
 
 def _integers(
-    key: RandomKey, sizes: tuple[int, ...], minval: Any, maxval: Any, kind: ElementType
+    key: KeyNumbers, sizes: tuple[int, ...], minval: Any, maxval: Any, kind: ElementType
 ) -> Any:
     reaches_end = maxval > _clipped(np.iinfo(kind.dtype).max, kind_of(maxval))
     low, high = (
@@ -82,13 +82,13 @@ def _clipped(number: int, kind: ElementType) -> Any:
     return np.asarray(min(max(number, info.min), info.max), kind.dtype)
 
 
-def signs(key: RandomKey, sizes: tuple[int, ...], kind: ElementType) -> Any:
+def signs(key: KeyNumbers, sizes: tuple[int, ...], kind: ElementType) -> Any:
     """What `rademacher` gives, of checked sizes and type."""
     heads = convert(floats(key, sizes, default_float()) < 0.5, kind)
     return convert(2 * heads - 1, kind)
 
 
-def normals(key: RandomKey, sizes: tuple[int, ...], kind: ElementType) -> Any:
+def normals(key: KeyNumbers, sizes: tuple[int, ...], kind: ElementType) -> Any:
     """What `normal` gives."""
     if kind.is_complex:
         parts = split_keys(key, 2, sizes)
@@ -99,12 +99,12 @@ def normals(key: RandomKey, sizes: tuple[int, ...], kind: ElementType) -> Any:
     return full_like(shares, np.sqrt(2)) * ops.erf_inv(shares)
 
 
-def exponentials(key: RandomKey, sizes: tuple[int, ...], kind: ElementType) -> Any:
+def exponentials(key: KeyNumbers, sizes: tuple[int, ...], kind: ElementType) -> Any:
     """What `exponential` gives."""
     return -ops.log1p(-floats(key, sizes, kind))
 
 
-def gumbels(key: RandomKey, sizes: tuple[int, ...], kind: ElementType, mode: str | None) -> Any:
+def gumbels(key: KeyNumbers, sizes: tuple[int, ...], kind: ElementType, mode: str | None) -> Any:
     """What `gumbel` gives."""
     if (mode or _default_mode()) == "low":
         shares = floats(key, sizes, kind, finfo(kind).tiny, 1.0)

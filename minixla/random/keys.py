@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
 import minixla.numpy as mnp
 from minixla.core.element_types import U32, canonical_element_type, element_type
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import Tracer, one_program
-from minixla.engine.random_keys import RandomKey, is_key
+from minixla.engine.random_keys import KeyNumbers, as_key, is_key
 from minixla.numpy.operands import lifted, shape_error, static_sizes, value_error
 from minixla.random import implementations, sampling
 from minixla_ops.elementwise.operators import convert, operand_shape
@@ -38,7 +39,7 @@ def key_dtype(impl_spec: Any = None) -> Any:
 
 
 @api_boundary
-def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> RandomKey:
+def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> jax.Array:
     """A typed random key: what every function of this module draws from.
 
     A key always gives the same numbers: `split` it, and use each part once.
@@ -49,7 +50,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> RandomKey:
         dtype: the type of key.
 
     Returns:
-        A pytree of the key's numbers, an array of keys of shape ().
+        A JAX key (`jax.random.key`), an array of shape ().
 
     Raises:
         ShapeError: the seed is no single integer.
@@ -60,7 +61,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> RandomKey:
         key, own = mx.random.split(key)
         noise = mx.random.normal(own, (3,))
     """
-    return RandomKey(*_made("key", seed, _chosen("key", impl, dtype)))
+    return as_key(*_made("key", seed, _chosen("key", impl, dtype)))
 
 
 @api_boundary
@@ -87,7 +88,7 @@ def _chosen(subject: str, impl: Any, dtype: Any) -> Any:
 
 
 def _made(subject: str, seed: Any, dtype: Any) -> tuple[Any, Any]:
-    if isinstance(seed, RandomKey) or is_key(seed):
+    if is_key(seed):
         raise shape_error(subject, "the seed is a random key", "Give an integer.")
     seed = int(seed) if isinstance(seed, bool) else seed
     shape = operand_shape(seed, subject)
@@ -98,11 +99,11 @@ def _made(subject: str, seed: Any, dtype: Any) -> tuple[Any, Any]:
         # As in JAX, what does not fit into 32 bits loses its high ones without 64-bit mode.
         wide = np.array(seed, np.int64)
         seed = lifted(wide.astype(canonical_element_type(element_type(wide.dtype)).dtype))
-    return _of_seed(RandomKey(seed, dtype)), dtype
+    return _of_seed(KeyNumbers(seed, dtype)), dtype
 
 
 @sampling.as_call()
-def _of_seed(key: RandomKey) -> Any:
+def _of_seed(key: KeyNumbers) -> Any:
     return sampling.implementation_of(key).seed(key.data)
 
 
@@ -119,11 +120,11 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Any:
     """
     given = sampling.single(sampling.typed(key, "split"), "split")
     data = _split(given, static_sizes(num, "split"))
-    return given.with_data(data) if given is key or is_key(key) else data
+    return given.with_data(data) if is_key(key) else data
 
 
 @sampling.as_call()
-def _split(key: RandomKey, sizes: tuple[int, ...]) -> Any:
+def _split(key: KeyNumbers, sizes: tuple[int, ...]) -> Any:
     return sampling.implementation_of(key).split(key.data, sizes)
 
 
@@ -139,7 +140,7 @@ def fold_in(key: Any, data: Any) -> Any:
         ShapeError: it is no single key, or no single integer.
     """
     if not isinstance(data, Tracer) and not hasattr(data, "aval"):
-        data = mnp.asarray(data, U32)  # which refuses negative numbers
+        data = mnp.asarray(data, U32)  # raises an error for negative numbers
     return _key_with(key, data)
 
 
@@ -151,11 +152,11 @@ def _key_with(key: Any, data: Any) -> Any:
         advice = "Map over several: mx.vmap(mx.random.fold_in, (None, 0))(key, numbers)."
         raise shape_error("fold_in", "data is no single number", advice, f"data {shape}")
     numbers = _folded(given, lifted(convert(data, U32)))
-    return given.with_data(numbers) if given is key or is_key(key) else numbers
+    return given.with_data(numbers) if is_key(key) else numbers
 
 
 @sampling.as_call("data")
-def _folded(key: RandomKey, data: Any) -> Any:
+def _folded(key: KeyNumbers, data: Any) -> Any:
     return sampling.implementation_of(key).fold_in(key.data, data)
 
 
@@ -175,7 +176,7 @@ def key_impl(keys: Any) -> str:
 
 
 @api_boundary
-def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> RandomKey:
+def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> jax.Array:
     """Typed keys of these numbers, the other way round from `key_data`.
 
     Args:
@@ -188,7 +189,8 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
         AttributeValueError: there is no such implementation, or both are given.
     """
     kind = _chosen("wrap_key_data", impl, dtype)
-    return RandomKey(lifted(sampling.checked_data(key_bits_array, kind, "wrap_key_data")), kind)
+    numbers = sampling.checked_data(key_bits_array, kind, "wrap_key_data")
+    return as_key(lifted(numbers), kind)
 
 
 @api_boundary

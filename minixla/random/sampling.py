@@ -19,13 +19,13 @@ from minixla.core.shapes import shape_of_data
 from minixla.core.tracebacks import hide_frames
 from minixla.core.tracing import Tracer, closed_graph, weak_type_of
 from minixla.core.whole_programs import one_program, plain_flags
-from minixla.engine.random_keys import ForeignKey, RandomKey, is_key
+from minixla.engine.random_keys import KeyNumbers, is_key
 from minixla.numpy import operands
 from minixla.numpy.operands import kind_of, requested_type, shape_error, static_sizes, value_error
 from minixla.random.implementations import IMPLEMENTATIONS, Implementation
 from minixla_ops.elementwise.operators import broadcast_shapes, operand_shape
 from minixla_ops.programs.call import call
-from minixla_ops.programs.compositions import without_lines
+from minixla_ops.programs.lowering import without_lines
 
 Function = Callable[..., Any]
 _NUMBERS = {bool, int, float}
@@ -48,7 +48,7 @@ def _implementation(dtype: Any) -> Implementation | None:
     return next((IMPLEMENTATIONS[n] for n in IMPLEMENTATIONS if key_type(n) == dtype), None)
 
 
-def implementation_of(key: RandomKey) -> Implementation:
+def implementation_of(key: KeyNumbers) -> Implementation:
     """What makes the numbers of keys like this one."""
     found = _implementation(key.dtype)
     if found is None:
@@ -57,7 +57,7 @@ def implementation_of(key: RandomKey) -> Implementation:
     return found
 
 
-def is_threefry(key: RandomKey) -> bool:
+def is_threefry(key: KeyNumbers) -> bool:
     """Whether a key's numbers are encrypted alone, so that several keys give what each does."""
     return key.dtype == key_type("threefry2x32")
 
@@ -67,24 +67,22 @@ def default_type() -> Any:
     return key_type(setting("default_prng_impl"))
 
 
-def typed(key: Any, subject: str) -> RandomKey:
+def typed(key: Any, subject: str) -> KeyNumbers:
     """A key as users may give it, or an array of such, as one of ours.
 
     Raises:
         ShapeError: it is neither a typed key nor numbers of one.
     """
-    if isinstance(key, RandomKey):
-        return key
-    if isinstance(key, jax.Array) and is_key(key):
-        return ForeignKey.of(key)
+    if is_key(key):
+        return KeyNumbers.of(key)
     dtype = default_type()
-    return RandomKey(checked_data(key, dtype, subject), dtype)
+    return KeyNumbers(checked_data(key, dtype, subject), dtype)
 
 
 def checked_data(data: Any, dtype: Any, subject: str) -> Any:
     """The numbers of raw keys of a type."""
     shape = data._array_shape() if isinstance(data, Tracer) else shape_of_data(data)
-    words = implementation_of(RandomKey(data, dtype)).words
+    words = implementation_of(KeyNumbers(data, dtype)).words
     if not isinstance(shape, Shape) or isinstance(data, (bool, int, float, complex)):
         problem, given = "the key is no random key", f"key = {data!r}"
         raise shape_error(subject, problem, _MAKE_KEYS, given)
@@ -95,7 +93,7 @@ def checked_data(data: Any, dtype: Any, subject: str) -> Any:
     return data
 
 
-def single(key: RandomKey, subject: str) -> RandomKey:
+def single(key: KeyNumbers, subject: str) -> KeyNumbers:
     """The key, which must not be an array of keys."""
     if len(key.data.shape) != 1:
         problem, given = "the key is an array of keys", f"it has shape {key.shape}"
@@ -105,33 +103,33 @@ def single(key: RandomKey, subject: str) -> RandomKey:
 
 
 def split_keys(
-    key: RandomKey, count: int, sizes: Sequence[int] = (), is_loop: bool = False
-) -> list[RandomKey]:
+    key: KeyNumbers, count: int, sizes: Sequence[int] = (), is_loop: bool = False
+) -> list[KeyNumbers]:
     """New keys of a single one, for use within a function that draws: their numbers are apart.
 
     `sizes` are those of what is drawn of each, where it is drawn at once. `is_loop` is that of
     Threefry2x32.
     """
     members = implementation_of(key).members(key.data, count, math.prod(sizes) > 1, is_loop)
-    return [RandomKey(jax.tree.map(itemgetter(at), members), key.dtype) for at in range(count)]
+    return [KeyNumbers(jax.tree.map(itemgetter(at), members), key.dtype) for at in range(count)]
 
 
-def random_bits(key: RandomKey, width: int, sizes: Sequence[int]) -> Any:
+def random_bits(key: KeyNumbers, width: int, sizes: Sequence[int]) -> Any:
     """Unsigned integers of a width, of a single key."""
     return implementation_of(key).bits(key.data, width, tuple(sizes))
 
 
 def as_call(*arrays: str, known: Sequence[str] = ()) -> Callable[[Function], Function]:
-    """Makes a function of a key, and of other arrays named here, one Call in a program.
+    """Turn a function of a key, and of the arrays named here, into one Call in a program.
 
-    Of those arrays the `known` ones may be single integers, which the program is made for.
+    Arrays in `known` may be single integers; the program is specialized for these.
     """
 
     def made(function: Function) -> Function:
         positions = tuple(signature(function).parameters)
 
         @wraps(function)
-        def called(key: RandomKey, *args: Any, **options: Any) -> Any:
+        def called(key: KeyNumbers, *args: Any, **options: Any) -> Any:
             options.update(zip(positions[1:], args, strict=False))
             names = tuple([name for name in arrays if options.get(name) is not None])
             for name in known:
@@ -175,7 +173,7 @@ def _program(
     def staged(data: Any, *values: Any) -> Any:
         given = [operands.marked(x, is_weak) for x, is_weak in zip(values, weak, strict=True)]
         return function(
-            RandomKey(data, dtype), **dict(zip(names, given, strict=True)), **dict(options)
+            KeyNumbers(data, dtype), **dict(zip(names, given, strict=True)), **dict(options)
         )
 
     return without_lines(
@@ -239,27 +237,6 @@ def sampler(
         return public
 
     return made
-
-
-def of_any_key(function: Function) -> Function:
-    """A function of JAX's keys, which `jax_table` has made ours, of any key."""
-
-    @wraps(function, updated=())
-    def public(*args: Any, **given: Any) -> Any:
-        try:
-            keys = [args[0]] if args else [given["key"]] if "key" in given else []
-            if keys and type(keys[0]) is RandomKey:
-                key = single(keys[0], function.__name__)
-                foreign = ForeignKey.tree_unflatten(key.dtype, (key.data,))
-                args, given = (
-                    ((foreign, *args[1:]), given) if args else (args, {**given, "key": foreign})
-                )
-            return function(*args, **given)
-        except Exception as error:
-            hide_frames(error)
-            raise
-
-    return public
 
 
 def sizes_of(subject: str, shape: Sequence[int] | None, *parameters: Any) -> tuple[int, ...]:

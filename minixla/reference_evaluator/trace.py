@@ -64,7 +64,7 @@ class ReferenceTrace(Trace):
         elif self.widen:
             operation = operation.changed(widened)
         try:
-            # NumPy's warnings would name lines of the rule; compiled programs have none.
+            # NumPy's warnings would name lines of the rule; compiled programs do not warn.
             with np.errstate(all="ignore"):
                 outcome = operation.reference(*data)
         except (MemoryError, ValueError) as error:

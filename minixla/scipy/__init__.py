@@ -1,7 +1,7 @@
 """SciPy's functions: those of jax.scipy.
 
-Special functions are our own where programs use them much, or where they are nearer the truth than
-JAX's. The others JAX traces; derivatives and batches are JAX's then.
+Linear algebra and many special functions have their own implementation, which is faster or more
+accurate than JAX's. All others are JAX's functions.
 """
 
 import importlib
@@ -18,12 +18,13 @@ if TYPE_CHECKING:
         optimize,
         signal,
         sparse,
+        spatial,
         special,
         stats,
     )
 
 __all__ = ["cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize"]
-__all__ += ["signal", "sparse", "special", "stats"]
+__all__ += ["signal", "sparse", "spatial", "special", "stats"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,6 +1,6 @@
-"""Modified Bessel functions of orders 0 and 1, whose derivatives are those of higher orders.
+"""Modified Bessel functions of orders 0 and 1; the derivatives use functions of higher orders.
 
-Derivatives of JAX's polynomials are NaN or wrong at 0, and cancel far from it.
+The derivatives of JAX's polynomials are NaN or wrong at 0, and lose all digits far from 0.
 """
 
 import math
@@ -11,20 +11,16 @@ from typing import Any
 import jax
 
 import minixla.numpy as mnp
-from minixla.interop.from_jax import from_jax
 from minixla.numpy.element_functions import Function, with_derivatives
 from minixla.scipy.real_functions import of_reals
 
-# Up to here the series is summed; from `_FAR` on the difference of two scaled functions is one.
+# Up to `_NEAR` use the power series; from `_FAR` on a series for the difference of both orders.
 _NEAR, _FAR = 4.0, 30.0
-_LOWEST: list[Callable[[Any], Any]] = [
-    from_jax(jax.lax.bessel_i0e),
-    from_jax(jax.lax.bessel_i1e),
-]
+_LOWEST: list[Callable[[Any], Any]] = [jax.lax.bessel_i0e, jax.lax.bessel_i1e]
 
 
 def _coefficients(order: int, count: int) -> list[float]:
-    """Those of the asymptotic series, without signs. Source: DLMF 10.40.1."""
+    """Return coefficients of the asymptotic series, without signs. Source: DLMF 10.40.1."""
     found = [1.0]
     for k in range(1, count):
         found.append(found[-1] * (4 * order * order - (2 * k - 1) ** 2) / (8 * k))
@@ -37,7 +33,7 @@ _DIFFERENCE = [(-1) ** k * (one - zero) for k, (one, zero) in enumerate(_PAIRS)]
 
 
 def _series(order: int, x: Any) -> Any:
-    """I of an order where x is small. Source: DLMF 10.25.2."""
+    """Compute I of an order for small x. Source: DLMF 10.25.2."""
     square, total = 0.25 * x * x, mnp.zeros_like(x)
     for k in reversed(range(24)):
         total = total * square + 1 / (math.factorial(k) * math.factorial(k + order))
@@ -45,7 +41,7 @@ def _series(order: int, x: Any) -> Any:
 
 
 def _scaled_value(order: int, x: Any) -> Any:
-    """I(x) exp(-|x|)."""
+    """Compute I(x) exp(-|x|)."""
     if order < 2:
         return _LOWEST[order](x)
     size = mnp.abs(x)
@@ -59,13 +55,13 @@ def _scaled_value(order: int, x: Any) -> Any:
 
 
 def _growing(x: Any, scaled: Any) -> Any:
-    """The product scaled * exp(|x|), which overflows only where it must."""
+    """Compute scaled * exp(|x|); overflow only if the product is too large."""
     root = mnp.exp(0.5 * mnp.abs(x))
     return root * (root * scaled)
 
 
 def _difference(size: Any) -> Any:
-    """The scaled function of order 1 less that of order 0, far from 0."""
+    """Compute the scaled function of order 1 minus that of order 0, far from 0."""
     size, total = mnp.maximum(size, _FAR), mnp.zeros_like(size)
     for each in reversed(_DIFFERENCE):
         total = (total + each) / size
@@ -74,7 +70,7 @@ def _difference(size: Any) -> Any:
 
 @cache
 def _scaled(order: int) -> Function:
-    """I(x) exp(-|x|), with derivatives of every order."""
+    """Compute I(x) exp(-|x|), with derivatives of all orders."""
 
     def slope(y: Any, x: Any) -> Any:
         size, sign = mnp.abs(x), mnp.sign(x)
@@ -93,7 +89,7 @@ def _scaled(order: int) -> Function:
 
 @cache
 def _unscaled(order: int) -> Function:
-    """I(x), with derivatives of every order."""
+    """Compute I(x), with derivatives of all orders."""
 
     def slope(y: Any, x: Any) -> Any:
         above = _unscaled(order + 1)(x)

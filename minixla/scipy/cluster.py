@@ -1,12 +1,8 @@
-"""Vector quantisation: the functions of jax.scipy.cluster."""
+"""Vector quantization (JAX: jax.scipy.cluster)."""
 
-from typing import TYPE_CHECKING, Any
+from jax.scipy import cluster
+from jax.scipy.cluster import vq as vq
 
-from minixla.interop.jax_modules import all_of_jax
+from minixla.scipy.registration import register
 
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...  # type checkers do not see JAX's names
-
-
-__all__ = all_of_jax(globals())  # pyright: ignore[reportUnsupportedDunderAll]  # computed
+register(cluster)

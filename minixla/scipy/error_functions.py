@@ -12,7 +12,6 @@ import jax
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import F32
-from minixla.interop.from_jax import from_jax
 from minixla.numpy.element_functions import Function, mended, with_derivatives
 from minixla.numpy.operands import kind_of
 from minixla.scipy.real_functions import of_reals, upper_digits
@@ -127,13 +126,10 @@ def expit(x: Any) -> Any:
     return ops.logistic(x)
 
 
-_ndtri = from_jax(jax.scipy.special.ndtri)
-
-
 @of_reals(lambda y, p: math.sqrt(2 * math.pi) * mnp.exp(0.5 * y * y))
 def ndtri(p: Any) -> Any:
     """The inverse of ndtr. SciPy: special.ndtri."""
-    return _ndtri(p)
+    return jax.scipy.special.ndtri(p)
 
 
 @of_reals(lambda y, x: 0.5 * math.sqrt(math.pi) * mnp.exp(y * y))

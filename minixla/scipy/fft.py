@@ -1,12 +1,8 @@
-"""Cosine transforms: the functions of jax.scipy.fft."""
+"""Cosine transforms (JAX: jax.scipy.fft)."""
 
-from typing import TYPE_CHECKING, Any
+from jax.scipy import fft
+from jax.scipy.fft import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
 
-from minixla.interop.jax_modules import all_of_jax
+from minixla.scipy.registration import register
 
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...  # type checkers do not see JAX's names
-
-
-__all__ = all_of_jax(globals())  # pyright: ignore[reportUnsupportedDunderAll]  # computed
+register(fft)

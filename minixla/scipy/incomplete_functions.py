@@ -9,7 +9,6 @@ from functools import cache
 from typing import Any
 
 import minixla.numpy as mnp
-from minixla.interop import incomplete as _programs  # noqa: F401  # derivatives by parameters
 from minixla.numpy.element_functions import mended, with_derivatives
 from minixla.scipy.error_functions import scaled_complement
 from minixla.scipy.gamma_functions import (
@@ -76,7 +75,7 @@ def _temme_parts(a: Any, x: Any) -> tuple[Any, Any]:
 
 #: No argument needs so many terms: rounding may keep the last ones from vanishing.
 _MOST = 2000
-# Below this, factors of densities may be 0 whose quotient by x is not.
+# Below this, a factor of a density may be 0 although its quotient by x is not.
 _SMALL = 1e-4
 
 
@@ -177,7 +176,7 @@ def _gamma_density(a: Any, x: Any) -> Any:
 
 
 def _slope_of_gammainc(a: Any, x: Any) -> Any:
-    # A power whose exponent is less by 1 is a number where the density is already 0.
+    # A power with an exponent smaller by 1 may be finite where the density is already 0.
     is_inside = are_inside(a, x) & (x > _SMALL)
     c, y = (mnp.where(is_inside, each, 1) for each in (a, x))
     return mnp.where(is_inside, _gamma_density(c, y) / y, Igamma().integrand(a, x))

@@ -1,12 +1,8 @@
-"""Interpolation on grids: the functions of jax.scipy.interpolate."""
+"""Interpolation on grids (JAX: jax.scipy.interpolate)."""
 
-from typing import TYPE_CHECKING, Any
+from jax.scipy import interpolate
+from jax.scipy.interpolate import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
 
-from minixla.interop.jax_modules import all_of_jax
+from minixla.scipy.registration import register
 
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...  # type checkers do not see JAX's names
-
-
-__all__ = all_of_jax(globals())  # pyright: ignore[reportUnsupportedDunderAll]  # computed
+register(interpolate)

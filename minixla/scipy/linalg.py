@@ -1,30 +1,36 @@
 """Linear algebra: the functions of jax.scipy.linalg.
 
-Those of this file and of `factorizations.py` are made of our own operations, with their
-derivatives. JAX traces the others: matrix functions (expm, funm, sqrtm), special matrices.
+This file and `factorizations.py` implement factorizations, solvers and block matrices. Matrix
+functions (expm, funm, sqrtm) and special matrices are JAX's functions.
 
 Arguments that are of no matter are there for SciPy's programs: arrays do not change, and NaN gives
 NaN.
 """
 
+# ruff: noqa: F403 - `__all__` lists the public names
+
+import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from jax.scipy import linalg as _linalg
+from jax.scipy.linalg import *
 
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core import docstrings
 from minixla.core.promotion import inexact_type
 from minixla.core.tracing import one_program
-from minixla.interop.jax_modules import all_of_jax
 from minixla.numpy import operands
+from minixla.numpy.isometries import isometry
 from minixla.numpy.operands import convert, kind_of, lifted, operand_shape
 from minixla.numpy.spectra import computed
 from minixla.scipy.factorizations import TRANSPOSES, pair
 from minixla.scipy.factorizations import lu as lu
 from minixla.scipy.factorizations import lu_factor as lu_factor
 from minixla.scipy.factorizations import lu_solve as lu_solve
-from minixla.scipy.isometries import isometry
 from minixla_ops.linear_algebra.matrices import adjoint, product
 
 _TRANSPOSES: dict[Any, str] = dict(TRANSPOSES)
@@ -404,9 +410,12 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     return values[..., np.arange(n)[None, :] - np.arange(m)[:, None] + max(m - 1, 0)]
 
 
-if TYPE_CHECKING:
+__all__ = [name for name in dir(_linalg) if not name.startswith("_")]  # pyright: ignore[reportUnsupportedDunderAll]  # computed
 
-    def __getattr__(name: str) -> Any: ...  # type checkers do not see JAX's names
+_TEXTS = Path(__file__).with_name("docstrings.txt")
+_MODULE = sys.modules[__name__]
+docstrings.complete("minixla.scipy", [_MODULE], _TEXTS, "JAX: `jax.scipy.{}`.")
 
 
-__all__ = all_of_jax(globals())  # pyright: ignore[reportUnsupportedDunderAll]  # computed
+def __dir__() -> list[str]:
+    return __all__

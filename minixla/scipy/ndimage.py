@@ -1,12 +1,8 @@
-"""Images: the functions of jax.scipy.ndimage."""
+"""Images at given coordinates (JAX: jax.scipy.ndimage)."""
 
-from typing import TYPE_CHECKING, Any
+from jax.scipy import ndimage
+from jax.scipy.ndimage import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
 
-from minixla.interop.jax_modules import all_of_jax
+from minixla.scipy.registration import register
 
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...  # type checkers do not see JAX's names
-
-
-__all__ = all_of_jax(globals())  # pyright: ignore[reportUnsupportedDunderAll]  # computed
+register(ndimage)

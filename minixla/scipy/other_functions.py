@@ -8,13 +8,12 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.interop.from_jax import from_jax
 from minixla.numpy.element_functions import with_derivatives
 from minixla.scipy.gamma_functions import without_linear
 from minixla.scipy.real_functions import of_reals
 from minixla.transforms import fori_loop
 
-_spence, _dawsn_of_jax = from_jax(jax.scipy.special.spence), from_jax(jax.scipy.special.dawsn)
+_spence, _dawsn_of_jax = jax.scipy.special.spence, jax.scipy.special.dawsn
 
 
 @of_reals(lambda y, x: 1 / x * (1 / (1 - x)))
@@ -59,25 +58,25 @@ def rel_entr(p: Any, q: Any) -> Any:
 
 
 def _times(x: Any, logarithm: Any) -> Any:
-    """The product, 0 where x is 0 and the logarithm a number or infinite."""
+    """Multiply x by a logarithm; 0 where x is 0, unless the logarithm is NaN."""
     is_zero = (x == 0) & ~mnp.isnan(logarithm)
     return mnp.where(is_zero, 0, mnp.where(is_zero, 1, x) * mnp.where(is_zero, 1, logarithm))
 
 
 def _over(x: Any, y: Any) -> Any:
-    """The quotient, 0 where x is 0."""
+    """Divide x by y; 0 where x is 0."""
     return mnp.where(x == 0, 0, x / mnp.where(x == 0, 1, y))
 
 
 def _of_logarithm(logarithm: Any, exponent: Any) -> Any:
-    """(exp(exponent * logarithm) - 1) / exponent, the logarithm where the exponent is 0."""
+    """Compute (exp(exponent * logarithm) - 1) / exponent; the logarithm if the exponent is 0."""
     is_zero = exponent == 0
     divisor = mnp.where(is_zero, 1, exponent)
     return mnp.where(is_zero, logarithm, mnp.expm1(divisor * logarithm) / divisor)
 
 
 def _by_exponent(y: Any, logarithm: Any, exponent: Any) -> Any:
-    """The derivative of that by the exponent."""
+    """Compute the derivative of the function above by the exponent."""
     is_zero = exponent == 0
     divisor = mnp.where(is_zero, 1, exponent)
     power = mnp.exp(divisor * logarithm)
@@ -143,7 +142,7 @@ def kl_div(p: Any, q: Any) -> Any:
 
 
 def _slope_of_spence(x: Any) -> Any:
-    """log(x) / (1 - x), whose derivatives would cancel near 1."""
+    """Compute log(x) / (1 - x), with derivatives that are accurate near 1."""
     apart = x - 1
     is_near, series = mnp.abs(apart) < 0.25, mnp.zeros_like(x)
     near = mnp.where(is_near, apart, 0)
@@ -164,7 +163,7 @@ _DAWSON = [float(np.prod(np.arange(1.0, 2 * k, 2))) for k in range(20)]
 
 
 def _slope_of_dawsn(y: Any, x: Any) -> Any:
-    """1 - 2 x y, by a series where that cancels."""
+    """Compute 1 - 2 x y, by a series where the difference cancels."""
     is_far, total = mnp.abs(x) > 7, mnp.zeros_like(x)
     inverse = 1 / mnp.where(is_far, x, 7)
     half = inverse * inverse
@@ -231,7 +230,7 @@ def exp1(x: Any) -> Any:
     return _expn(1, x)
 
 
-# Where the exponential is infinite, the derivative of the quotient would be a difference of such.
+# Where the exponential is infinite, the derivative of the quotient would be inf - inf.
 _exponential_over = with_derivatives(lambda x: mnp.exp(x) / x, lambda y, x: y * (1 - 1 / x))
 
 

@@ -1,12 +1,8 @@
-"""Signals: convolution, correlation, spectra: the functions of jax.scipy.signal."""
+"""Convolutions and spectra of signals (JAX: jax.scipy.signal)."""
 
-from typing import TYPE_CHECKING, Any
+from jax.scipy import signal
+from jax.scipy.signal import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
 
-from minixla.interop.jax_modules import all_of_jax
+from minixla.scipy.registration import register
 
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...  # type checkers do not see JAX's names
-
-
-__all__ = all_of_jax(globals())  # pyright: ignore[reportUnsupportedDunderAll]  # computed
+register(signal)

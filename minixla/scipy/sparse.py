@@ -1,12 +1,8 @@
-"""Solvers for linear systems given by functions: the functions of jax.scipy.sparse."""
+"""Iterative solvers (JAX: jax.scipy.sparse)."""
 
-from typing import TYPE_CHECKING, Any
+from jax.scipy import sparse
+from jax.scipy.sparse import linalg as linalg
 
-from minixla.interop.jax_modules import all_of_jax
+from minixla.scipy.registration import register
 
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...  # type checkers do not see JAX's names
-
-
-__all__ = all_of_jax(globals())  # pyright: ignore[reportUnsupportedDunderAll]  # computed
+register(sparse)

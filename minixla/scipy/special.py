@@ -1,10 +1,14 @@
-"""Special functions: those of jax.scipy.special, some of them our own."""
+"""The special functions of jax.scipy.special. Functions imported by name here replace JAX's."""
 
-# ruff: noqa: F401 - the names that are ours
+# ruff: noqa: F401, F403 - `__all__` lists the public names
 
-from typing import TYPE_CHECKING, Any
+import sys as _sys
+from pathlib import Path as _Path
 
-from minixla.interop.jax_modules import all_of_jax
+from jax.scipy import special as _special
+from jax.scipy.special import *
+
+from minixla.core import docstrings as _docstrings
 from minixla.scipy.bessel_functions import i0, i0e, i1, i1e
 from minixla.scipy.error_functions import (
     erf,
@@ -41,9 +45,12 @@ from minixla.scipy.other_functions import (
 )
 from minixla.scipy.zeta_functions import polygamma, zeta
 
-if TYPE_CHECKING:
+__all__ = [name for name in dir(_special) if not name.startswith("_")]  # pyright: ignore[reportUnsupportedDunderAll]  # computed
 
-    def __getattr__(name: str) -> Any: ...  # type checkers do not see JAX's names
+_TEXTS = _Path(__file__).with_name("docstrings.txt")
+_MODULE = _sys.modules[__name__]
+_docstrings.complete("minixla.scipy", [_MODULE], _TEXTS, "JAX: `jax.scipy.{}`.")
 
 
-__all__ = all_of_jax(globals())  # pyright: ignore[reportUnsupportedDunderAll]  # computed
+def __dir__() -> list[str]:
+    return __all__

@@ -1,19 +1,29 @@
 # Made by `python -m minixla.tools.stubs`.
 
 import builtins
+from jax.scipy.special import bernoulli as bernoulli
+from jax.scipy.special import bessel_jn as bessel_jn
+from jax.scipy.special import comb as comb
+from jax.scipy.special import digamma as digamma
+from jax.scipy.special import fresnel as fresnel
+from jax.scipy.special import gammasgn as gammasgn
+from jax.scipy.special import hyp1f1 as hyp1f1
+from jax.scipy.special import hyp2f1 as hyp2f1
+from jax.scipy.special import log_softmax as log_softmax
+from jax.scipy.special import loggamma as loggamma
+from jax.scipy.special import logsumexp as logsumexp
+from jax.scipy.special import multigammaln as multigammaln
+from jax.scipy.special import owens_t as owens_t
+from jax.scipy.special import poch as poch
+from jax.scipy.special import sici as sici
+from jax.scipy.special import softmax as softmax
+from jax.scipy.special import sph_harm_y as sph_harm_y
+from jax.scipy.special import wofz as wofz
 from minixla.typing import Array
 from minixla.typing import ArrayLike
-from minixla.typing import Axis
 from typing import Any
-from typing import overload
 
 __all__: list[str]
-
-def bernoulli(n: Any) -> Array:
-    """Generate the first N Bernoulli numbers."""
-
-def bessel_jn(z: ArrayLike, *, v: ArrayLike, n_iter: Any = ...) -> Array:
-    """Bessel function of the first kind of integer order and real argument."""
 
 def beta(a: ArrayLike, b: ArrayLike) -> Array:
     """The beta function, gamma(a) gamma(b) / gamma(a + b). SciPy: special.beta."""
@@ -30,14 +40,8 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """((1 + x)**lmbda - 1) / lmbda, log(1 + x) where lmbda is 0. SciPy: special.boxcox1p."""
 
-def comb(N: ArrayLike, k: ArrayLike, *, repetition: Any = ...) -> Array:
-    """The number of combinations of N things taken k at a time ("N choose k")."""
-
 def dawsn(x: ArrayLike) -> Array:
     """Dawson's integral, exp(-x**2) times that of exp(t**2) from 0 to x. SciPy: special.dawsn."""
-
-def digamma(x: ArrayLike) -> Array:
-    """The digamma function."""
 
 def entr(x: ArrayLike) -> Array:
     """-x log(x), 0 where x is 0, -inf where it is below. SciPy: special.entr."""
@@ -69,9 +73,6 @@ def expn(n: Any, x: ArrayLike) -> Array:
 def factorial(n: Any, exact: bool = ...) -> Array:
     """gamma(n + 1), 0 where n < 0; rounded where n is whole. SciPy: special.factorial."""
 
-def fresnel(x: ArrayLike) -> tuple[Array, Array]:
-    """The Fresnel integrals."""
-
 def gamma(x: ArrayLike) -> Array:
     """The gamma function; infinite at 0, NaN at negative whole numbers. SciPy: special.gamma."""
 
@@ -83,15 +84,6 @@ def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
 
 def gammaln(x: ArrayLike) -> Array:
     """The logarithm of abs(gamma(x)), right in its last digits at its zeros 1 and 2, too."""
-
-def gammasgn(x: ArrayLike) -> Array:
-    """Sign of the gamma function."""
-
-def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """The 1F1 hypergeometric function."""
-
-def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
-    """The 2F1 hypergeometric function."""
 
 def i0(x: ArrayLike) -> Array:
     """The modified Bessel function of order 0. SciPy: special.i0."""
@@ -111,25 +103,8 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
 def log_ndtr(x: ArrayLike, series_order: int = ...) -> Array:
     """The logarithm of the normal distribution's cumulative function. SciPy: special.log_ndtr."""
 
-def log_softmax(x: ArrayLike, /, *, axis: Axis = ...) -> Array:
-    """Log-Softmax function."""
-
-def loggamma(x: ArrayLike) -> Array:
-    """Principal branch of the logarithm of the gamma function."""
-
 def logit(x: ArrayLike) -> Array:
     """log(x / (1 - x)), right in its last digits where it is small. SciPy: special.logit."""
-
-@overload
-def logsumexp(a: ArrayLike, axis: Axis = ..., b: ArrayLike | None = ..., keepdims: bool = ..., where: ArrayLike | None = ...) -> Array:
-    """Log-sum-exp reduction."""
-
-@overload
-def logsumexp(a: ArrayLike, axis: Axis = ..., b: ArrayLike | None = ..., keepdims: bool = ..., return_sign: Any = ..., where: ArrayLike | None = ...) -> Any:
-    """Log-sum-exp reduction."""
-
-def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
-    """The natural log of the multivariate gamma function."""
 
 def ndtr(x: ArrayLike) -> Array:
     """The normal distribution's cumulative function. SciPy: special.ndtr."""
@@ -137,32 +112,14 @@ def ndtr(x: ArrayLike) -> Array:
 def ndtri(p: ArrayLike) -> Array:
     """The inverse of ndtr. SciPy: special.ndtri."""
 
-def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
-    """Owen's T function."""
-
-def poch(z: ArrayLike, m: ArrayLike) -> Array:
-    """The Pochammer symbol."""
-
 def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     """The n-th derivative of digamma. SciPy: special.polygamma."""
 
 def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     """P log(p / q) where both are > 0, 0 where p is 0 <= q, else inf. SciPy: special.rel_entr."""
 
-def sici(x: ArrayLike) -> tuple[Array, Array]:
-    """Sine and cosine integrals."""
-
-def softmax(x: ArrayLike, /, *, axis: Axis = ...) -> Array:
-    """Softmax function."""
-
 def spence(x: ArrayLike) -> Array:
     """The integral of log(t) / (1 - t) from 1 to x >= 0. SciPy: special.spence."""
-
-def sph_harm_y(n: Any, m: ArrayLike, theta: ArrayLike, phi: ArrayLike, diff_n: Any = ..., n_max: Any = ...) -> Array:
-    """Computes the spherical harmonics."""
-
-def wofz(z: ArrayLike) -> Array:
-    """Faddeeva function."""
 
 def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     """X log(1 + y), 0 where x is 0. SciPy: special.xlog1py."""

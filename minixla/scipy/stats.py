@@ -1,12 +1,8 @@
-"""Statistics and distributions: the functions of jax.scipy.stats."""
+"""Statistics and distributions (JAX: jax.scipy.stats)."""
 
-from typing import TYPE_CHECKING, Any
+from jax.scipy import stats
+from jax.scipy.stats import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
 
-from minixla.interop.jax_modules import all_of_jax
+from minixla.scipy.registration import register
 
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...  # type checkers do not see JAX's names
-
-
-__all__ = all_of_jax(globals())  # pyright: ignore[reportUnsupportedDunderAll]  # computed
+register(stats)

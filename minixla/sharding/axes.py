@@ -53,7 +53,7 @@ class Part(NamedTuple):
         return self.name == other.name and self.start == other.start and self.end <= other.end
 
     def overlaps(self, other: "Part") -> bool:
-        """Whether some of it is in another; an axis of size one overlaps itself."""
+        """Whether this axis overlaps another; an axis of size one overlaps itself."""
         if self.name != other.name:
             return False
         return self == other or (self.start < other.end and other.start < self.end)

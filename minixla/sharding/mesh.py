@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from minixla.core import hooks
 from minixla.core.errors import ShardingError, explain
 from minixla.core.stablehlo_text import quoted
 from minixla.sharding.axes import AxisRef, Part, merged, size_of
@@ -83,9 +84,7 @@ class Mesh:
         Raises:
             ShardingError: JAX has fewer devices.
         """
-        from minixla.engine.meshes import jax_mesh  # which knows JAX
-
-        return jax_mesh(self)
+        return hooks.jax_mesh(self)
 
     @property
     def shape(self) -> dict[str, int]:

@@ -29,7 +29,7 @@ from minixla.sharding.propagation.factors import Tensor
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.sharding.value_shardings import sharding_of
 from minixla_ops.programs.call import Call
-from minixla_ops.programs.compositions import Composed, composed_program
+from minixla_ops.programs.lowering import Lowered, lowered_program
 from minixla_ops.programs.runs_programs import program as program_of
 from minixla_ops.vocabulary.shorthand import as_tuple
 
@@ -82,11 +82,11 @@ def _written_out(program: Program, step: Step, only_holders: bool) -> Block | No
     if isinstance(op, Call) and not isinstance(op, NamedComputation):
         body = step.callee or step.blocks[0]
         return body if is_holder or not only_holders else None
-    if not isinstance(op, Composed) or op.split_by != "xla":
+    if not isinstance(op, Lowered) or op.split_by != "xla":
         return None
     if not is_holder and (only_holders or op.sharding_rule(*shapes) is not None):
         return None
-    made = composed_program(op, shapes)
+    made = lowered_program(op, shapes)
     return program.block_of(made) if is_holder or not made.has_pieces else None
 
 

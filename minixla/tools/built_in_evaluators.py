@@ -15,7 +15,7 @@ from minixla.tools.costs import graph_cost, operations_per_element
 from minixla.tools.evaluators import NotEvaluated
 from minixla.tools.graph_parts import every_step, type_of
 from minixla.tools.interpreter import run_stablehlo
-from minixla_ops.programs.compositions import composed_program, is_composed
+from minixla_ops.programs.lowering import is_lowered, lowered_program
 
 #: The interpreter computes an element at a time: two million operations a second.
 _MOST_OPERATIONS = 20_000_000
@@ -85,9 +85,9 @@ _ODD = {
 def interpreter_gap(step: Instruction) -> str | None:
     """Why StableHLO's interpreter may answer wrongly, where it is known to."""
     programs = [*step.op.computations]
-    if is_composed(step.op):
+    if is_lowered(step.op):
         shapes = tuple([value.shape for value in step.operands])
-        programs.append(composed_program(step.op, shapes))
+        programs.append(lowered_program(step.op, shapes))
     within = (each for program in programs for each in every_step(program))
     reasons = (reason for each in (step, *within) if (reason := _gap(each)) is not None)
     return next((f"StableHLO's interpreter {reason}" for reason in reasons), None)

@@ -8,22 +8,24 @@ import jax
 import numpy as np
 from jax.tree_util import keystr, tree_unflatten
 
-import minixla as mx
-from minixla.core.errors import explain, too_large
+from minixla import transforms
+from minixla.core import Graph, Shape, shape_of
+from minixla.core.errors import DerivativeError, TransformError, explain, too_large
 from minixla.core.shapes import ADDRESS_SPACE
 from minixla.engine.random_keys import flatten, leaf_paths
 from minixla.tools.differences import random_direction
 from minixla.tools.graph_parts import inexact_part, inlined, is_inexact
 from minixla.tools.opinions import Opinion
 from minixla.tools.reports import KINDS
+from minixla.transforms import make_graph
 
 _SUBJECT = "cross_check"
 
 #: A program with its operands, or why there is none.
-Program = tuple[mx.Graph, list[np.ndarray]] | str
+Program = tuple[Graph, list[np.ndarray]] | str
 
 
-def check_repeatable(subject: str, graph: mx.Graph) -> None:
+def check_repeatable(subject: str, graph: Graph) -> None:
     """Checks that a program can be run several times, by several evaluators.
 
     Raises:
@@ -32,20 +34,20 @@ def check_repeatable(subject: str, graph: mx.Graph) -> None:
     """
     for step in inlined(graph).instructions:
         for shape in step.shapes:
-            if isinstance(shape, mx.Shape) and shape.nbytes > ADDRESS_SPACE:
+            if isinstance(shape, Shape) and shape.nbytes > ADDRESS_SPACE:
                 # Though no evaluator may need all of it.
                 raise too_large(subject, f"{shape} does not fit into any memory")
         if step.op.spans_devices:
             problem = f"{step.op.builder_name} runs on several devices"
             advice = "Check what each device computes; mx.simulate runs processes in NumPy."
             given = [f"called at {step.source}"]
-            raise explain(mx.TransformError, subject, problem, given, advice)
+            raise explain(TransformError, subject, problem, given, advice)
     effects = [step for step in graph.silent().instructions if step.has_side_effect]
     if effects:
         problem = "the function has side effects, so that it cannot be run several times"
         given = [f"{step.op.builder_name}, called at {step.source}" for step in effects[:4]]
         advice = "Check the parts without them."
-        raise explain(mx.TransformError, subject, problem, given, advice)
+        raise explain(TransformError, subject, problem, given, advice)
 
 
 class CheckedFunction:
@@ -66,7 +68,7 @@ class CheckedFunction:
         flat.__name__ = getattr(fun, "__name__", "function")
         self._flat = flat
         self._programs: dict[str, Program] = {}
-        self.graph = mx.make_graph(flat)(*leaves)
+        self.graph = make_graph(flat)(*leaves)
         self._refuse()
         #: The leaves of the arguments, of the types that the graph takes, and which are inexact.
         inputs: list[Any] = list(self.graph.input_shapes)
@@ -86,10 +88,10 @@ class CheckedFunction:
         names = [*self.input_names, *self.output_names]
         shapes = [*self.graph.input_shapes, *self.graph.output_shapes]
         for name, shape in zip(names, shapes, strict=True):
-            if not isinstance(shape, mx.Shape) or shape.is_dynamic:
+            if not isinstance(shape, Shape) or shape.is_dynamic:
                 problem = f"{name} is of shape {shape}, and only arrays can be compared"
                 advice = "Take tuples apart, leave tokens out, and set dynamic sizes to bounds."
-                raise explain(mx.TransformError, _SUBJECT, problem, [], advice)
+                raise explain(TransformError, _SUBJECT, problem, [], advice)
         check_repeatable(_SUBJECT, self.graph)
 
     def named_outputs(self, kind: str) -> list[tuple[str, Any]]:
@@ -103,7 +105,7 @@ class CheckedFunction:
         return [(f"{what} of {name}", shape) for name, shape in pairs if is_inexact(shape)]
 
     def program(self, kind: str) -> Program:
-        """The program of a kind, calls unfolded."""
+        """Return one of the programs, with calls inlined."""
         if kind not in self._programs:
             self._programs[kind] = self._made(kind)
         return self._programs[kind]
@@ -113,11 +115,11 @@ class CheckedFunction:
 
         def derivative(*given: Any) -> list[Any]:
             count = len(self.operands)
-            return self._given(kind, mx, self._flat, given[:count], given[count:])
+            return self._given(kind, transforms, self._flat, given[:count], given[count:])
 
         try:
-            graph = graph if kind == "result" else mx.make_graph(derivative)(*operands)
-        except mx.DerivativeError as error:
+            graph = graph if kind == "result" else make_graph(derivative)(*operands)
+        except DerivativeError as error:
             return str(error).splitlines()[0]
         return inlined(graph.silent()).pruned(), operands
 
@@ -131,18 +133,24 @@ class CheckedFunction:
             return list(module.jvp(part, point, tuple(directions))[1])
         return list(module.vjp(part, *point)[1](list(directions)))
 
-    def run_jax(self, against: Callable[..., Any], gradients: bool) -> dict[str, Opinion]:
-        """What a JAX function gives for the same arguments and directions, by kind of program."""
+    def run_jax(
+        self, against: Callable[..., Any], gradients: bool, is_own: bool = False
+    ) -> dict[str, Opinion]:
+        """Run a JAX function for the same arguments and directions; results by kind of program.
+
+        If `is_own`, it is the checked function itself, and JAX's errors become notes: for example,
+        JAX has no reverse derivative of `while_loop`.
+        """
 
         def flat(*given: Any) -> list[Any]:
             results = flatten(against(*tree_unflatten(self._tree, given)))[0]
             sides = {"ours": list(self.graph.output_shapes)}
-            sides["JAX's"] = [mx.shape_of(each, _SUBJECT) for each in results]
+            sides["JAX's"] = [shape_of(each, _SUBJECT) for each in results]
             if sides["ours"] != sides["JAX's"]:
                 problem = "the JAX function gives other results than the function"
                 shown = [f"{name}: {', '.join(map(str, each))}" for name, each in sides.items()]
                 advice = "Both must give as many arrays, of the same types and shapes."
-                raise explain(mx.TransformError, _SUBJECT, problem, shown, advice)
+                raise explain(TransformError, _SUBJECT, problem, shown, advice)
             return results
 
         run = jax.jit(lambda kind, *given: self._given(kind, jax, flat, *given), static_argnums=0)
@@ -152,8 +160,9 @@ class CheckedFunction:
                 try:
                     results = run(kind, self.operands, self.directions.get(kind))
                     found[kind] = list(map(np.asarray, results))
-                except TypeError as error:
-                    if kind != "jvp" or "custom_vjp" not in str(error):
+                except Exception as error:
+                    is_rule = isinstance(error, TypeError) and "custom_vjp" in str(error)
+                    if not is_own and not (kind == "jvp" and is_rule):
                         raise
                     found[kind] = str(error).splitlines()[0]
         return found

@@ -12,16 +12,18 @@ from typing import Any
 
 import numpy as np
 
-import minixla as mx
 from minixla import interop
+from minixla.core import Graph, Shape
+from minixla.core.errors import ImportError_
 from minixla.interop import ImportedProgram
 from minixla.interop.sharding_passes import read_program as read_sharded
+from minixla.interop.sharding_passes import run_pass
 from minixla.tools.command_line import BadInput
 from minixla_ops.vocabulary.tuple_operations import without_tuples
 
-# Blanks before HLO text, and a comment.
+# Blanks and a comment before HLO text.
 _COMMENT = re.compile(rb"\s*(?://[^\n]*\n)?")
-# Commands whose arguments and results are arrays in files.
+# Commands that read arguments and write results as array files.
 _EVALUATING = "run", "grad", "vmap", "check", "cost"
 # What NumPy raises besides for a damaged archive.
 _DAMAGES = zipfile.BadZipFile, zlib.error, MemoryError
@@ -36,7 +38,7 @@ def is_hlo(source: bytes) -> bool:
 
 
 def read_program(options: argparse.Namespace) -> ImportedProgram:
-    """The program of the file, or of standard input, that options name; prints warnings."""
+    """Read the program from the file or standard input that the options name; print warnings."""
     with warnings.catch_warnings(record=True) as issued:
         warnings.simplefilter("always")
         program = _read(options)
@@ -64,7 +66,7 @@ def _read(options: argparse.Namespace) -> ImportedProgram:
             source = options.text = _after_passes(options, source)
         shardings = "drop" if drops else "keep"
         read = interop.import_stablehlo(source, function=options.function, shardings=shardings)
-    except mx.ImportError_ as error:
+    except ImportError_ as error:
         # In the words of the command line.
         said = re.sub(r"^import_\w+: ", "", str(error)).replace("function=", "--function")
         said = said.replace('shardings="drop"', "--drop-shardings")
@@ -82,18 +84,18 @@ def _after_passes(options: argparse.Namespace, source: bytes) -> str:
         text = source.decode()
     except UnicodeDecodeError:  # bytecode, or what jax.export serialized
         text = str(read_sharded(source))
-    return mx.sharding.run_pass(",".join(options.passes), text, engine=options.engine)
+    return run_pass(",".join(options.passes), text, engine=options.engine)
 
 
-def array_shapes(graph: mx.Graph, rule: str = "only arrays of fixed size are read") -> list[Any]:
+def array_shapes(graph: Graph, rule: str = "only arrays of fixed size are read") -> list[Any]:
     """The shapes of arguments, which must be arrays of fixed size."""
     for index, shape in enumerate(graph.input_shapes):
-        if not isinstance(shape, mx.Shape) or shape.is_dynamic:
+        if not isinstance(shape, Shape) or shape.is_dynamic:
             raise BadInput(f"argument {index} is of shape {shape}: {rule}")
     return list(graph.input_shapes)
 
 
-def arguments(options: argparse.Namespace, graph: mx.Graph) -> tuple[list[np.ndarray], list[str]]:
+def arguments(options: argparse.Namespace, graph: Graph) -> tuple[list[np.ndarray], list[str]]:
     """The arguments of a program, and for each in words where it comes from."""
     given = [pair for name in options.arguments for pair in _arrays_in(name)]
     count = len(graph.inputs)
@@ -130,7 +132,7 @@ def _arrays_in(name: str) -> list[tuple[str, np.ndarray]]:
     return pairs
 
 
-def _fitting(index: int, origin: str, array: np.ndarray, shape: mx.Shape) -> np.ndarray:
+def _fitting(index: int, origin: str, array: np.ndarray, shape: Shape) -> np.ndarray:
     # NumPy's files keep the bytes of bf16 and f8, and not what they are.
     if array.dtype.kind == "V" and array.dtype.itemsize == shape.dtype.itemsize:
         array = array.view(shape.dtype)
@@ -140,7 +142,7 @@ def _fitting(index: int, origin: str, array: np.ndarray, shape: mx.Shape) -> np.
     return array
 
 
-def _generated(seed: int, index: int, shape: mx.Shape) -> np.ndarray:
+def _generated(seed: int, index: int, shape: Shape) -> np.ndarray:
     generator = np.random.default_rng([seed, index])
     kind = shape.element_type
     try:

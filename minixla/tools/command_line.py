@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import minixla
 from minixla.tools.evaluators import EVALUATORS, loaded
 from minixla.tools.terminal import INTERRUPTED, end_on_interrupt
+from minixla.version import __version__
 
 
 class BadInput(Exception):
@@ -55,7 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError as error:
         problem = f"there is not enough memory: {error}"
     except Exception as error:  # not asked of SystemExit: the error's class would load NumPy
-        if not isinstance(error, (BadInput, minixla.MinixlaError)):
+        from minixla.core.errors import MinixlaError
+
+        if not isinstance(error, (BadInput, MinixlaError)):
             raise
         problem = str(error)
     with contextlib.suppress(OSError):
@@ -95,7 +97,7 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _parsers() -> tuple[Parser, dict[str, Parser]]:
     """The parser of all words, and those of the words after each command."""
     parser = Parser(prog="minixla", description="Programs of XLA's operations.")
-    parser.add_argument("--version", action="version", version=f"minixla {minixla.__version__}")
+    parser.add_argument("--version", action="version", version=f"minixla {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
 
     def add(name: str, text: str, *parents: Parser) -> Parser:
@@ -128,14 +130,14 @@ def _parsers() -> tuple[Parser, dict[str, Parser]]:
     what = "one page with the graph, the instructions and the source; the same as --form html"
     show.add_argument("--html", dest="form", action="store_const", const="html", help=what)
     show.add_argument("--output", metavar="FILE", help="default: standard output")
-    what = "the folder of the program's source files, whose lines pages show; default: none"
+    what = "the folder of source files whose lines a page may show; default: none"
     show.add_argument("--source", metavar="DIR", help=what)
     text = "Opens a program's graph in Model Explorer, where minixla[explorer] is installed"
     explore = add("explore", text, program, arguments)
     what = "colours found by running the program; may be given again, for another"
     choices, what = ("nan", "errors", "findings"), f"{what}; costs and layouts are always there"
     explore.add_argument("--overlay", choices=choices, action="append", default=[], help=what)
-    what = "the folder of the program's source files, whose lines pages show; default: none"
+    what = "the folder of source files whose lines a page may show; default: none"
     explore.add_argument("--source", metavar="DIR", help=what)
     what = "writes the viewer's files (.json), or a page (.html), in place of opening it"
     explore.add_argument("--output", metavar="FILE", help=what)

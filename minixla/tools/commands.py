@@ -15,26 +15,27 @@ import numpy as np
 from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 
-import minixla as mx
 from minixla import interop
-from minixla.core import drawing
+from minixla.core import Graph, Shape, shape_of
 from minixla.core.linear import spread
 from minixla.core.progress import shown_progress
 from minixla.core.source import PROGRAM_TEXT, skip_callers
+from minixla.core.tables import plain, terminal_width
 from minixla.interop import ImportedProgram
 from minixla.tools import command_inputs as inputs
-from minixla.tools import command_line
+from minixla.tools import command_line, drawing
 from minixla.tools.command_line import BadInput
 from minixla.tools.cost_reports import cost_report
+from minixla.tools.cross_check import cross_check
 from minixla.tools.evaluators import EVALUATORS, NotEvaluated
 from minixla.tools.explorer import explored, shown_parts
 from minixla.tools.graph_parts import inexact_part, is_inexact
 from minixla.tools.html_page import page
 from minixla.tools.opinions import evaluate
-from minixla.tools.reports import plain, terminal_width
 from minixla.tools.shown_arrays import check_file, in_full, in_short, widened, write_file
 from minixla.tools.source_lines import SourceLines
 from minixla.tools.worker import make_context
+from minixla.transforms import make_graph, vjp, vmap
 
 # Neither messages nor programs name the script that starts the command line.
 skip_callers(command_line.__file__)
@@ -76,16 +77,16 @@ def _grad(options: argparse.Namespace, program: ImportedProgram) -> None:
 
     def gradients(*given: Any) -> list[Any]:
         part = inexact_part(lambda *all_: jax.tree.leaves(program(*all_)), moving, given)
-        results, pullback = mx.vjp(part, *compress(given, moving))
+        results, pullback = vjp(part, *compress(given, moving))
         if not results:
             raise BadInput("no result of the program has a derivative")
-        found: list[Any] = [mx.shape_of(each) for each in results]
+        found: list[Any] = [shape_of(each) for each in results]
         ones = [np.ones(shape.dimensions, shape.dtype) for shape in found]
         cotangents = spread(moving, pullback(ones))
         return [cotangents[number] for number in numbers]
 
     names = [f"gradient{number}" for number in numbers]
-    _evaluate(options, mx.make_graph(gradients)(*_structs(shapes)), names)
+    _evaluate(options, make_graph(gradients)(*_structs(shapes)), names)
 
 
 def _vmap(options: argparse.Namespace, program: ImportedProgram) -> None:
@@ -103,15 +104,15 @@ def _vmap(options: argparse.Namespace, program: ImportedProgram) -> None:
             raise BadInput(f"--in-axes: axis {axis} is out of range for a batch of {shape}")
         one_more = axis is not None and shape.with_dimension(axis % rank, options.size)
         batched.append(one_more or shape)
-    mapped = mx.vmap(program, in_axes=tuple(axes), axis_size=options.size)
-    _evaluate(options, mx.make_graph(mapped)(*_structs(batched)))
+    mapped = vmap(program, in_axes=tuple(axes), axis_size=options.size)
+    _evaluate(options, make_graph(mapped)(*_structs(batched)))
 
 
-def _structs(shapes: Sequence[mx.Shape]) -> list[Any]:
+def _structs(shapes: Sequence[Shape]) -> list[Any]:
     return [jax.ShapeDtypeStruct(shape.dimensions, shape.dtype) for shape in shapes]
 
 
-def _evaluate(options: argparse.Namespace, graph: mx.Graph, names: Sequence[str] = ()) -> None:
+def _evaluate(options: argparse.Namespace, graph: Graph, names: Sequence[str] = ()) -> None:
     """Evaluates a program and shows its results, or prints the program."""
     if options.emit is not None:
         print(graph.stablehlo() if options.emit == "stablehlo" else str(graph), end="")
@@ -131,7 +132,7 @@ def _evaluate(options: argparse.Namespace, graph: mx.Graph, names: Sequence[str]
     if options.output is not None:
         write_file(options.output, dict(zip(names, results, strict=True)))
     arguments = list(zip(map(str, graph.input_shapes), origins, strict=True))
-    types = [str(mx.Shape(each.dtype, each.shape)) for each in results]
+    types = [str(Shape(each.dtype, each.shape)) for each in results]
     rows = zip(names, types, results, strict=True)
     if options.json:
         given = [{"shape": shape, "origin": origin} for shape, origin in arguments]
@@ -148,7 +149,7 @@ def _check(options: argparse.Namespace, program: ImportedProgram) -> int:
     operands, origins = inputs.arguments(options, program.graph)
     with shown_progress("minixla check") as say:
         gradients = not options.no_gradients
-        report = mx.cross_check(program, *operands, gradients=gradients, progress=say)
+        report = cross_check(program, *operands, gradients=gradients, progress=say)
     if options.json:
         _print_json(report.as_dict())
     else:
@@ -194,7 +195,7 @@ def _explore(options: argparse.Namespace, program: ImportedProgram) -> None:
 
 
 def _lines(options: argparse.Namespace) -> SourceLines:
-    """The lines of the program, where it is a text, and of files below the folder of `--source`."""
+    """Return the lines of a text program, and of files below the folder that `--source` names."""
     source = b"" if options.program == "-" else Path(options.program).read_bytes()
     is_mlir = b"\0" not in source and not inputs.is_hlo(source)
     texts = {PROGRAM_TEXT: source.decode(errors="replace")} if is_mlir else {}
@@ -275,5 +276,5 @@ def _in_form(program: ImportedProgram, form: str) -> bytes:
             advice = "take bytecode, or --drop-shardings"
             raise BadInput(f"portable artifacts hold StableHLO alone, and no shardings; {advice}")
         return stablehlo.serialize_portable_artifact_str(text, version)
-    texts = {"dot": drawing.dot_text, "hlo": str, "stablehlo": mx.Graph.stablehlo}
+    texts = {"dot": drawing.dot_text, "hlo": str, "stablehlo": Graph.stablehlo}
     return texts[form](graph).encode()

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import jax
 from jax.sharding import NamedSharding, PartitionSpec
 
-import minixla as mx
-from minixla.core.errors import explain
+from minixla.core import Graph, Shape
+from minixla.core.errors import TransformError, explain
+from minixla.core.tables import Report, Table, shown_number
 from minixla.core.tracing import _state
 from minixla.engine import far, kernels, run_graph
 from minixla.engine.meshes import abstract_mesh, spec_of
@@ -17,7 +18,7 @@ from minixla.sharding.mesh import Mesh
 from minixla.tools.costs import Cost, byte_count, graph_cost, instruction_cost, peak_bytes, summed
 from minixla.tools.graph_parts import inlined
 from minixla.tools.layouts import layouts
-from minixla.tools.reports import Report, Table, shown_number
+from minixla.transforms import jit, make_graph
 from minixla.transforms.layouts import mesh_in_force
 
 # The most instructions of a device that a report shows.
@@ -110,19 +111,19 @@ def cost(
     count = 1 if platform is None else far.platform_named(platform).size
     chips = Mesh(None, ("devices",), shape=(count,)) if count > 1 else None
     with mesh_in_force(_state.mesh or chips):
-        # The attribute of an imported program is the Graph itself.
+        # `graph` of an imported program is the Graph itself.
         staged: Any = getattr(fun, "graph", None)
-        staged = staged if callable(staged) else mx.make_graph(fun)
+        staged = staged if callable(staged) else make_graph(fun)
         graph = staged(*args, **kwargs)
     if platform is None or graph.meshes:
         return cost_report(graph, platform=platform)
-    jitted = fun if hasattr(fun, "lower") else mx.jit(fun)
+    jitted = fun if hasattr(fun, "lower") else jit(fun)
     return _report(graph, *costs_on(platform, jitted, args, kwargs), platform)
 
 
-def cost_report(graph: mx.Graph, with_xla: bool = True, platform: str | None = None) -> CostReport:
+def cost_report(graph: Graph, with_xla: bool = True, platform: str | None = None) -> CostReport:
     """What a program costs, ours and, where XLA is to compile it, XLA's: here or for a platform."""
-    shapes = [shape for shape in graph.input_shapes if isinstance(shape, mx.Shape)]
+    shapes = [shape for shape in graph.input_shapes if isinstance(shape, Shape)]
     if not with_xla or len(shapes) < len(graph.inputs):
         return _report(graph)
     given = [jax.ShapeDtypeStruct(shape.dimensions, shape.dtype) for shape in shapes]
@@ -139,7 +140,7 @@ def cost_report(graph: mx.Graph, with_xla: bool = True, platform: str | None = N
             return _report(graph)
 
 
-def _placed(graph: mx.Graph) -> dict[str, Any]:
+def _placed(graph: Graph) -> dict[str, Any]:
     """Options of jit that say how the arguments and results of a program lie over its mesh."""
     meshes = [mesh for mesh in graph.meshes if mesh.size > 1]
     if not meshes:
@@ -171,7 +172,7 @@ def costs_on(
         problem = f"XLA does not compile it for {target}: {str(refused)[:1000]}"
         advice = "docs/platforms.md lists what each platform lacks."
         name = getattr(jitted, "__name__", "function")
-        raise explain(mx.TransformError, name, problem, advice=advice) from None
+        raise explain(TransformError, name, problem, advice=advice) from None
     rows = sorted(device_rows(compiled.text), key=lambda row: -(row.cycles or 0))
     cycles = float(sum(row.cycles or 0 for row in rows))
     numbers = compiled.numbers | ({"cycles": cycles} if cycles else {})
@@ -179,7 +180,7 @@ def costs_on(
 
 
 def _report(
-    graph: mx.Graph, xla: Any = None, rows: Sequence[DeviceRow] = (), platform: str | None = None
+    graph: Graph, xla: Any = None, rows: Sequence[DeviceRow] = (), platform: str | None = None
 ) -> CostReport:
     graph, where = inlined(graph).pruned(), str(far.platform_named(platform)) if platform else ""
     given, made = byte_count(graph.input_shapes), byte_count(graph.output_shapes)
@@ -198,15 +199,29 @@ _COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) \(.*\{$")
 _WITHIN = re.compile(r"(?:calls|to_apply)=%?([\w.\-]+)")
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 _SOURCE = re.compile(r'source_file="([^"]*)" source_line=(\d+)')
+# Instructions of libraries refer to tables of files, positions and frames instead.
+_FRAME = re.compile(r"stack_frame_id=(\d+)")
+_FILES = re.compile(r'^(\d+) "(.*)"$', re.MULTILINE)
+_POSITIONS = re.compile(
+    r"^(\d+) \{file_name_id=(\d+) function_name_id=\d+ line=(\d+)", re.MULTILINE
+)
+_FRAMES = re.compile(r"^(\d+) \{file_location_id=(\d+)", re.MULTILINE)
 _LAYOUT = re.compile(r"\{[^{}]*\}")
 # Instructions that run nothing by themselves.
 _NAMES = {"after-all", "bitcast", "call", "conditional", "constant", "get-tuple-element"}
 _NAMES |= {"parameter", "partition-id", "replica-id", "tuple", "while"}
 
 
+def _frames_of(text: str) -> dict[str, str]:
+    """File and line of each stack frame that a module lists, by its id."""
+    files = dict(_FILES.findall(text.partition("\nFunctionNames")[0]))
+    positions = {at: f"{files[file]}:{line}" for at, file, line in _POSITIONS.findall(text)}
+    return {frame: positions[at] for frame, at in _FRAMES.findall(text)}
+
+
 def device_rows(text: str) -> list[DeviceRow]:
     """The instructions of compiled HLO text that a device runs, in the text's order."""
-    within, computation, rows = set(_WITHIN.findall(text)), "", []
+    within, computation, rows, frames = set(_WITHIN.findall(text)), "", [], _frames_of(text)
     for line in text.splitlines():
         header, found = _COMPUTATION.match(line), _INSTRUCTION.match(line)
         computation = computation if header is None else header[1]
@@ -215,8 +230,9 @@ def device_rows(text: str) -> list[DeviceRow]:
         name, shape, opcode = found.groups()
         if opcode in _NAMES or opcode.endswith("-done"):
             continue
-        cycles, source = _CYCLES.search(line), _SOURCE.search(line)
+        cycles, source, frame = [each.search(line) for each in (_CYCLES, _SOURCE, _FRAME)]
         clocks = None if cycles is None else int(cycles[1])
-        place = "" if source is None else ":".join(source.groups())
+        place = "" if frame is None else frames.get(frame[1], "")
+        place = place if source is None else ":".join(source.groups())
         rows.append(DeviceRow(name, opcode, _LAYOUT.sub("", shape), clocks, place))
     return rows

@@ -13,7 +13,7 @@ from minixla.core.shapes import AnyShape, Shape
 from minixla_ops.control_flow.loop_trips import known_trips
 from minixla_ops.elementwise.families import Elementwise
 from minixla_ops.elementwise.transcendental import FloatUnary
-from minixla_ops.programs.compositions import composed_program, is_composed
+from minixla_ops.programs.lowering import is_lowered, lowered_program
 from minixla_ops.vocabulary.tuple_operations import leaf_shapes
 
 
@@ -63,8 +63,8 @@ def instruction_cost(step: Instruction) -> Cost:
     rule = _RULES.get(step.op.name)
     if rule is not None:
         return rule(step)
-    if is_composed(step.op):
-        return graph_cost(composed_program(step.op, tuple(_shapes(step.operands))))
+    if is_lowered(step.op):
+        return graph_cost(lowered_program(step.op, tuple(_shapes(step.operands))))
     if isinstance(step.op, Elementwise):
         return _functions(step) if isinstance(step.op, FloatUnary) else _flops(step, 1)
     return summed(map(graph_cost, step.op.computations)) if step.op.computations else _cost(step)

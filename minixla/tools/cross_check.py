@@ -1,8 +1,11 @@
 """cross_check: one program through several evaluators, forwards and backwards."""
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+
+import jax
+from jax.extend.core import ClosedJaxpr, Jaxpr
 
 from minixla.core.errors import check_arguments
 from minixla.core.progress import shown_progress
@@ -41,7 +44,8 @@ def cross_check(
     Args:
         fun: a function of pytrees of arrays, traceable and without side effects.
         *args: its arguments.
-        against: a JAX function of the same arguments that should give the same.
+        against: a JAX function that should return the same for the same arguments; default: `fun`
+            itself if it is written in JAX, that is, if its jaxpr has no minixla primitive.
         gradients: whether derivatives are checked, where there are any. A function with a
             `custom_vjp` has none forwards, which the report says.
         evaluators: more evaluators by name, functions as `register_evaluator` takes them, which
@@ -72,7 +76,9 @@ def cross_check(
         say("tracing")
         function = CheckedFunction(fun, args)
         asked += [ALONE] if function.graph.meshes else []
-        theirs = {} if against is None else function.run_jax(against, gradients)
+        is_own = against is None and _is_written_in_jax(fun, args)
+        by_jax = fun if is_own else against
+        theirs = {} if by_jax is None else function.run_jax(by_jax, gradients, is_own)
         return _check(function, gradients, theirs, Opinions(asked, say))
 
 
@@ -105,6 +111,25 @@ def _check(
     graph = function.graph.silent()
     distinct = _distinct(findings)
     return CrossCheckReport(graph.name, rows, distinct, graph, function.operands, findings)
+
+
+def _is_written_in_jax(fun: Callable[..., Any], args: Sequence[Any]) -> bool:
+    """Test whether JAX can run a function without our operations."""
+    try:
+        jaxpr = jax.make_jaxpr(fun)(*args)
+    except Exception:  # JAX cannot trace the function
+        return False
+    steps = list(_steps(jaxpr.jaxpr))
+    return bool(steps) and not any(step.primitive.name.startswith("minixla") for step in steps)
+
+
+def _steps(jaxpr: Any) -> Iterator[Any]:
+    """Yield the equations of a jaxpr and of its inner jaxprs."""
+    for step in jaxpr.eqns:
+        yield step
+        for inner in jax.tree.leaves([*step.params.values()]):
+            if isinstance(inner, (ClosedJaxpr, Jaxpr)):
+                yield from _steps(getattr(inner, "jaxpr", inner))
 
 
 def _distinct(findings: Sequence[Finding]) -> list[Finding]:

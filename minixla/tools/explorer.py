@@ -136,8 +136,8 @@ def explore(
         port: where the server listens, on this machine alone; default: one that is free.
         browser: whether a browser is opened; default: unless a notebook runs this, which shows what
             is returned.
-        source: for a page of an imported program, the folder of its source files: their lines are
-            shown. A page shows lines of no other files but those that this process traced.
+        source: the folder of an imported program's source files. The page shows lines of these
+            files, and of code that this process traced, and of no other files.
 
     Returns:
         An Exploration: `url`, `files`, `overlays`, `notes`; `wait()` until Ctrl-C; `stop()`.
@@ -178,7 +178,7 @@ def explored(
     browser: bool | None = None,
     report: CrossCheckReport | None = None,
 ) -> Exploration:
-    """What `explore` returns, of a graph and its operands; `lines` as `page` takes them."""
+    """Return the result of `explore` for a graph and its operands; `lines` is passed to `page`."""
     is_list = isinstance(overlays, Collection) and not isinstance(overlays, str)
     check_arguments(
         _SUBJECT,

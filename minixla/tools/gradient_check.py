@@ -7,17 +7,18 @@ from typing import Any
 import numpy as np
 from jax.tree_util import keystr, tree_flatten_with_path, tree_leaves, tree_unflatten
 
-import minixla as mx
-from minixla.core.errors import check_arguments, explain
+from minixla.core import shape_of
+from minixla.core.errors import DerivativeError, check_arguments, explain
 from minixla.core.linear import spread
 from minixla.core.progress import shown_progress
 from minixla.core.tracebacks import api_boundary
 from minixla.tools.differences import Leaf
 from minixla.tools.gradient_comparison import MODES, Check, Function
 from minixla.tools.graph_parts import is_inexact
+from minixla.transforms import jit, reference, vjp
 from minixla.transforms.arguments import checked_function
 
-_EVALUATORS: Any = {None: lambda fun: fun, "jit": mx.jit, "reference": mx.reference}
+_EVALUATORS: Any = {None: lambda fun: fun, "jit": jit, "reference": reference}
 
 
 @api_boundary
@@ -65,9 +66,9 @@ def check_grads(
     _check_options(args, kwargs, order, modes, evaluate, eps=eps, atol=atol, rtol=rtol)
     function = _flat(fun, tuple(args), dict(kwargs or {}))
     if not function.inputs:
-        given = [f"args: {', '.join(str(mx.shape_of(x)) for x in tree_leaves(args))}"]
+        given = [f"args: {', '.join(str(shape_of(x)) for x in tree_leaves(args))}"]
         problem, advice = "no argument has a derivative", "Give floats or complex numbers."
-        raise explain(mx.DerivativeError, "check_grads", problem, given, advice)
+        raise explain(DerivativeError, "check_grads", problem, given, advice)
     functions = [function]
     total = sum([len(modes) ** depth for depth in range(1, order + 1)])
     with shown_progress("check_grads", total) as say:
@@ -122,7 +123,7 @@ def _flat(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 
 def _leaf(root: str, path: Any, value: Any) -> Leaf | None:
     """What an array of floats or complex numbers is; None for others."""
-    shape: Any = mx.shape_of(value, "check_grads")
+    shape: Any = shape_of(value, "check_grads")
     is_number = isinstance(value, (float, complex)) and not isinstance(value, np.generic)
     return Leaf(root + keystr(path), shape, is_number) if is_inexact(shape) else None
 
@@ -136,7 +137,7 @@ def _derivative(function: Function, mode: str) -> Function:
         return [*results, *tangents]
 
     def pulled(*given: Any) -> list[Any]:
-        results, pullback = mx.vjp(function.call, *given)
+        results, pullback = vjp(function.call, *given)
         return list(pullback(results))
 
     def named(kind: str, leaves: Sequence[Leaf]) -> list[Leaf]:

@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import minixla as mx
-from minixla.core.errors import explain
+from minixla.core import element_type, shape_of
+from minixla.core.errors import GradientCheckError, explain
 from minixla.tools.comparison import precision_of
 from minixla.tools.differences import Agreement, Leaf, Point, Space
+from minixla.transforms import jvp, linearize, vjp
 
 #: How far derivatives and differences may be apart; JAX's tolerances for gradients.
 _TOLERANCES = {"f64": 1e-5, "c128": 1e-5, "f32": 2e-3, "c64": 2e-3, "f16": 1e-2, "bf16": 1e-1}
@@ -34,18 +35,18 @@ class Function(NamedTuple):
 
 
 def _linearized(call: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any, Any]:
-    results, linear = mx.linearize(call, *primals)
+    results, linear = linearize(call, *primals)
     return results, linear(*tangents)
 
 
 def _pulled(call: Callable[..., Any], primals: Any, cotangents: Any) -> tuple[Any, Any]:
-    results, pullback = mx.vjp(call, *primals)
+    results, pullback = vjp(call, *primals)
     return results, list(pullback(list(cotangents)))
 
 
 #: What each mode's derivative is called, and how it is taken.
 MODES: dict[str, tuple[str, Callable[..., tuple[Any, Any]]]] = {
-    "fwd": ("forward derivative", mx.jvp),
+    "fwd": ("forward derivative", jvp),
     "rev": ("reverse derivative", _pulled),
     "lin": ("linearized function", _linearized),
 }
@@ -75,7 +76,7 @@ class Check:
             problem, given = f"{function.name} gives NaN", [outputs.name(at)]
             advice = "Choose a point where it is defined; "
             advice += "mx.debug_nans() shows where a NaN is made."
-            raise explain(mx.GradientCheckError, "check_grads", problem, given, advice)
+            raise explain(GradientCheckError, "check_grads", problem, given, advice)
 
     def run(self, mode: str) -> None:
         """Compares along a random direction; where it differs, looks for the worst elements."""
@@ -124,7 +125,7 @@ class Check:
         values = tuple(self.function.values)
         results, derivatives = self.derive(values, tuple(given.arrays(vector)))
         for leaf, ours in zip(outputs.leaves, results, strict=True):
-            shape = mx.shape_of(ours)
+            shape = shape_of(ours)
             if shape is not leaf.shape:
                 problem = f"{self.mode} gives {leaf.name} in another shape than the function"
                 raise self._error(problem, f"{self.mode} {shape}", f"function {leaf.shape}")
@@ -135,9 +136,9 @@ class Check:
             raise self._error(problem, outputs.name(at), numbers)
         return made.vector(derivatives)
 
-    def _error(self, problem: str, *given: str) -> mx.GradientCheckError:
+    def _error(self, problem: str, *given: str) -> GradientCheckError:
         lines = [*given, f"mode {self.mode}, order {self.order}: {self.text}"]
-        return explain(mx.GradientCheckError, "check_grads", problem, lines, _ADVICE)
+        return explain(GradientCheckError, "check_grads", problem, lines, _ADVICE)
 
 
 def _worst_of(
@@ -153,6 +154,6 @@ def _worst_of(
 def _tolerance(given: float | Mapping[Any, float] | None, leaves: Sequence[Leaf]) -> float:
     if given is not None and not isinstance(given, Mapping):
         return float(given)
-    own = {mx.element_type(key).name: each for key, each in (given or {}).items()}
+    own = {element_type(key).name: each for key, each in (given or {}).items()}
     table = _TOLERANCES | own
     return max(table.get(leaf.shape.element_type.name, _WIDEST_TOLERANCE) for leaf in leaves)

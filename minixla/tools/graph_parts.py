@@ -8,7 +8,7 @@ from minixla.core.graph import Graph, Instruction, Value, part_of
 from minixla.core.linear import spread
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import closed_graph, shape_of
-from minixla_ops.programs.compositions import is_composed
+from minixla_ops.programs.lowering import is_lowered
 from minixla_ops.programs.reference_evaluation import reference_graph
 
 
@@ -117,7 +117,7 @@ def alone_at(step: Instruction, operands: Sequence[Any]) -> tuple[Graph, list[An
 def composition_of(step: Instruction) -> Graph:
     """The program that a composed operation stands for, on operands of these shapes."""
     shapes, name = [value.shape for value in step.operands], step.op.builder_name
-    return closed_graph(step.op.composition, shapes, name, name)
+    return closed_graph(step.op.lowered, shapes, name, name)
 
 
 def every_step(graph: Graph) -> Iterator[Instruction]:
@@ -160,7 +160,7 @@ def inner_runs(step: Instruction, operands: Sequence[Any]) -> Iterator[Run] | No
         return _of_loop(step.op.condition, step.op.body, operands)
     if step.op.name == "Conditional":
         return iter([(step.op.branches[step.op.chosen(operands[0])], operands[1:])])
-    if is_composed(step.op) and step.op.computations:
+    if is_lowered(step.op) and step.op.computations:
         return iter([(composition_of(step), operands)])
     return None
 

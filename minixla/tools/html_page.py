@@ -21,7 +21,7 @@ def page(parts: Sequence[Part], overlays: Sequence[Overlay], lines: SourceLines)
     Args:
         parts: the program, as `opened` gives it.
         overlays: what its nodes can be coloured by.
-        lines: where the lines of sources are found.
+        lines: finds source lines.
     """
     drawings, rows = [], []
     for part in parts:

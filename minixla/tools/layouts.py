@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minixla.core import drawing
 from minixla.core.errors import AttributeValueError, ShardingError, check_arguments, explain
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla.core.source import PROGRAM_TEXT, Source
 from minixla.core.stablehlo_text import Emitter, symbol_text
+from minixla.core.tables import Table, terminal_width
 from minixla.engine.shardy import shardy_pass
 from minixla.interop.sharding_passes import read_program
 from minixla.sharding.collectives import Collective, collectives
@@ -22,7 +22,7 @@ from minixla.sharding.passes import PASSES
 from minixla.sharding.program import Block, Program, Value
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.sharding.value_shardings import sharding_of
-from minixla.tools.reports import Table, terminal_width
+from minixla.tools import drawing
 
 _ENGINES = ("native", "shardy")
 _PASSES = (

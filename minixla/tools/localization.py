@@ -18,7 +18,7 @@ from minixla.tools.graph_parts import inlined, inner_runs, is_array, type_of
 from minixla.tools.opinions import Opinions
 from minixla.tools.reports import KINDS, Finding
 from minixla.tools.rounding import Measured, declared_values
-from minixla_ops.programs.compositions import is_composed
+from minixla_ops.programs.lowering import is_lowered
 from minixla_ops.programs.reference_evaluation import reference_graph
 
 _MOST_TRIED = 200
@@ -85,21 +85,21 @@ class Search:
         return max((self.measured.compared(v, values[v]).ulp for v in known), default=0.0)
 
     def fault_without_rounding(self, label: str, output: Value, name: str) -> Finding | None:
-        """Where an evaluator is off although no rounding is involved, for one of the outputs."""
-        free = "nothing that it is computed from is rounded"
+        """Locate a wrong result that no rounding explains, for one of the outputs."""
+        free = "no value it depends on is rounded"
         needed = set(graph_parts.needed_for(output, self.measured.graph))
         rounded = self.measured.depends_on_rounding
         for step in self.off(name):
             if step in needed and rounded.isdisjoint(step.results):
-                text = f"{name} gives another result of {step.op.builder_name} in this program, and"
-                text += f" the right one on the same operands alone; {free}"
+                text = f"{name} returns a wrong result of {step.op.builder_name} in this program,"
+                text += f" but the right one for this instruction on its own; {free}"
                 found = Finding("whole", suspects=(name,), explanation=text)
                 return found.at(step, self.measured.graph, self.kind)._replace(
                     ulp=self._ulp(step, name)
                 )
         if output in rounded:
             return None
-        text = f"{name} gives another {label}; each instruction alone is right, and {free}"
+        text = f"{name} returns a wrong {label}; each instruction on its own is right, and {free}"
         return Finding("whole", self.kind, suspects=(name,), explanation=text)
 
     def decision(self, name: str) -> Finding | None:
@@ -148,7 +148,7 @@ def _wrong_there(search: Search, step: Instruction) -> Finding | None:
         if found is not None:
             return found.within(step, search.measured.graph, graph)
     if runs is not None:
-        if not is_composed(step.op):
+        if not is_lowered(step.op):
             return None
         # Whether the reference rule gives what the program that the operation stands for gives.
         composed = reference_graph(graph_parts.composition_of(step), operands)

@@ -14,7 +14,6 @@ from typing import Any
 import jax
 import numpy as np
 
-import minixla as mx
 from minixla.core.errors import (
     AttributeValueError,
     DerivativeError,
@@ -30,14 +29,16 @@ from minixla.extension.registered import RegisteredOperation
 from minixla.sharding.probing import wrong_factors
 from minixla.tools.cross_check import cross_check
 from minixla.tools.evaluators import REFERENCE
+from minixla.tools.gradient_check import check_grads
 from minixla.tools.operation_report import BAD, FAILED, Check, OperationReport
 from minixla.tools.operation_variants import variants_of
 from minixla.tools.reports import CrossCheckReport, Row
 from minixla.tools.ways_to_run import WAYS, by_kernels
+from minixla.transforms import make_graph, reference
 
 _SECOND = "second derivatives"
 _SHARDING = "sharding rule"
-# Part of the error for an operation that only the reference can run here.
+# A part of the error message for an operation without a kernel for this machine.
 _NO_KERNEL = "there is no kernel for"
 
 
@@ -156,17 +157,17 @@ def _checked(
         report.checks.append(Check(case, check, ulp, verdict, note))
 
     function.__name__ = report.name
-    if _has_strings(arguments):  # only the reference takes them, outside of programs
+    if _has_strings(arguments):  # only the reference takes strings, outside of programs
         enter(REFERENCE, *_verdict_of_call(function, arguments))
         return
     try:
         with jax.enable_x64(True), np.errstate(all="ignore"):
-            mx.reference(function)(*arguments)
+            reference(function)(*arguments)
     except MinixlaError as error:
         if not is_variant or _is_fault(error):
             enter(REFERENCE, FAILED, _first_line(error))
         return
-    except Exception as error:  # whatever the author's function raises
+    except Exception as error:  # the author's function may raise anything
         enter(REFERENCE, FAILED, f"{type(error).__name__}: {_first_line(error)}")
         return
     more = dict(by_kernels(op)) if is_variant else {**WAYS, **dict(by_kernels(op))}
@@ -189,7 +190,7 @@ def _checked(
             has_kernel = not any(_NO_KERNEL in row.note for row in found.rows)
             with jax.enable_x64(True), np.errstate(all="ignore"):
                 evaluate = None if has_kernel else "reference"
-                mx.check_grads(function, arguments, order=order, evaluate=evaluate)
+                check_grads(function, arguments, order=order, evaluate=evaluate)
             enter(_SECOND, "ok")
         except GradientCheckError as error:
             enter(_SECOND, "parts", _first_line(error))
@@ -204,10 +205,10 @@ def _has_strings(arguments: Sequence[Any]) -> bool:
 
 
 def _verdict_of_call(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[str, str]:
-    """Whether a function takes its arguments, and its error if it does not."""
+    """Return whether a function accepts the arguments, and its error if it does not."""
     try:
         function(*arguments)
-    except Exception as error:  # whatever the author's function raises
+    except Exception as error:  # the author's function may raise anything
         return FAILED, f"{type(error).__name__}: {_first_line(error)}"
     return "ok", ""
 
@@ -216,7 +217,7 @@ def _sharding_verdict(
     op: RegisteredOperation, function: Callable[..., Any], arguments: Sequence[Any]
 ) -> tuple[str, str]:
     """Whether the sharding rule that an operation states holds, and what does not."""
-    for step in mx.make_graph(function)(*arguments).instructions:
+    for step in make_graph(function)(*arguments).instructions:
         if isinstance(step.op, op.operation):
             shapes = [value.shape for value in step.operands]
             try:
@@ -256,7 +257,8 @@ def _verdict(evaluator: str, rows: Sequence[Row]) -> tuple[str, str]:
     # StableHLO's interpreter does not know everything; the others must run what is there.
     reasons = [_NO_KERNEL, "has no derivative"]
     # A kernel of another platform may call code that is only there.
-    reasons += ["XLA has no code for the target"] * evaluator.startswith("kernel ")
+    if evaluator.startswith("kernel "):
+        reasons += ["XLA has no code for the target", "has no program for the platform"]
     is_lacking = evaluator in ("interpreter", "all", "finite differences") or any(
         reason in row.note for row in left for reason in reasons
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from minixla.tools.reports import Finding, Report, Table, shown_number
+from minixla.core.tables import Report, Table, shown_number
+from minixla.tools.reports import Finding
 
 FAILED = "fails"
 BAD = ("parts", "inaccurate", FAILED)

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 import minixla_ops as ops
 from minixla.core.operation import REGISTRY, Operation
-from minixla.tools.reports import Table, terminal_width
+from minixla.core.tables import Table, terminal_width
+from minixla.legalize.unsupported import unsupported_types
 from minixla_ops.elementwise.families import Binary, Elementwise, Unary
 from minixla_ops.inventory import ENTRIES, Entry
-from minixla_ops.programs.compositions import Composed
+from minixla_ops.programs.lowering import Lowered
 
 
 class Row(NamedTuple):
@@ -39,7 +40,7 @@ class Row(NamedTuple):
 _NEEDED = {
     **dict.fromkeys((Unary.jvp, Unary.vjp), "derivative"),
     **dict.fromkeys((Binary.jvp, Binary.vjp), "derivatives"),
-    **dict.fromkeys((Composed.stablehlo, Composed.jvp, Composed.batch), "composition"),
+    **dict.fromkeys((Lowered.stablehlo, Lowered.jvp, Lowered.batch), "lowered"),
     Elementwise.reference: "numpy",
 }
 
@@ -58,7 +59,7 @@ def _cells(operation: type[Operation]) -> dict[str, str]:
     """What is known of an operation, by column; nothing where a rule is missing."""
     missing = {rule: f"none: {reason}" for rule, reason in operation.missing_rules.items()}
     form = operation.stablehlo_name or ("decomposed" if operation.has_rule("stablehlo") else "")
-    if operation.stablehlo is Composed.stablehlo and _has(operation, "stablehlo"):
+    if operation.stablehlo is Lowered.stablehlo and _has(operation, "stablehlo"):
         missing["stablehlo"] = "decomposed"
 
     def cell(rule: str, otherwise: str = "") -> str:
@@ -67,10 +68,10 @@ def _cells(operation: type[Operation]) -> dict[str, str]:
     def on(platform: str) -> str:
         if "stablehlo" in operation.missing_rules:
             return ""
-        lacking = operation.lacking.get(platform)
-        if lacking == "any":
+        types = unsupported_types(operation, platform)
+        if "any" in types:
             return "no"
-        return f"not {', '.join(lacking.split())}" if lacking else "yes"
+        return f"not {', '.join(types)}" if types else "yes"
 
     is_linear = operation.linear_operands is not None and operation.has_rule("transpose")
     reasons = {"zero": operation.zero_derivative, "none": operation.no_derivative}
@@ -99,7 +100,7 @@ def _cells(operation: type[Operation]) -> dict[str, str]:
 
 
 def _sharding(operation: type[Operation]) -> str:
-    follows = operation.sharding_rule is Composed.sharding_rule
+    follows = operation.sharding_rule is Lowered.sharding_rule
     has_own = operation.has_rule("sharding_rule") and not follows
     if has_own or (operation.is_elementwise and operation.operands):
         return "rule"

@@ -13,13 +13,14 @@ import numpy as np
 
 from minixla.core.element_types import element_type
 from minixla.core.graph import Graph, Instruction, Value
+from minixla.core.tables import shown_number
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.tools import comparison, graph_parts
 from minixla.tools.costs import byte_count, instruction_cost
 from minixla.tools.graph_parts import inner_runs, is_array, is_call
 from minixla.tools.opened_programs import Part
 from minixla.tools.opinions import Opinion, Opinions
-from minixla.tools.reports import KINDS, CrossCheckReport, shown_number
+from minixla.tools.reports import KINDS, CrossCheckReport
 from minixla.tools.rounding import declared_values, in_double
 
 

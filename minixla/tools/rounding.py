@@ -44,8 +44,7 @@ _FACTORS = {16: 8.0, 32: 64.0, 64: 64.0}
 _SMALL_FACTOR = 4.0
 _SAMPLES = 6
 
-#: Operations that every evaluator rounds correctly: none has errors where the result is a number
-#: of its type.
+#: Operations that every evaluator rounds correctly: the result is exact if its type can hold it.
 _EXACT = {
     "Abs",
     "Add",
@@ -149,10 +148,10 @@ class Measured:
 
     @functools.cached_property
     def depends_on_rounding(self) -> set[Value]:
-        """The values that rounding may change: an instruction that they are computed from rounds.
+        """The values that depend on an instruction that rounds.
 
-        All evaluators must give the others bit by bit: integers, booleans, and floats that are
-        only moved, selected or computed without rounding errors.
+        All evaluators must agree on the other values bit for bit: integers, booleans, and floats
+        that are only moved, selected or computed without rounding errors.
         """
         found: set[Value] = set()
         for step in self.graph.instructions:
@@ -161,21 +160,21 @@ class Measured:
         return found
 
     def _rounds(self, step: Instruction) -> bool:
-        """Whether evaluators may round what an instruction gives on its operands differently."""
+        """Whether evaluators may round the results of an instruction differently."""
         operands = [self.reference[value] for value in step.operands]
         runs = inner_runs(step, operands)
         if runs is not None:
             inner = (Measured(inlined(graph).pruned(), given) for graph, given in runs)
             return any(each.depends_on_rounding for each in inner)
         inexact = [value for value in step.results if is_inexact(value.shape)]
-        if not inexact:  # what computes order or choose by may round
+        if not inexact:  # its computation, which orders or selects, may round
             inner_steps = (each for graph in step.op.computations for each in every_step(graph))
             return any(is_inexact(shape) for each in inner_steps for shape in each.shapes)
         if not self._rounded.keys().isdisjoint(inexact):
             return True
         if step.op.name in _EXACT:
             return False
-        # An elementary function whose value happens to be a number of its type.
+        # The value of an elementary function may happen to be exact.
         return any(not _is_known(self.reference[value], operands) for value in inexact)
 
     def _disturbed(self, generator: np.random.Generator) -> Values:
@@ -280,7 +279,7 @@ def _outcome(trace: ReferenceTrace, step: Instruction, operands: Sequence[Any]) 
 
 
 def _is_known(given: np.ndarray, operands: Sequence[Any]) -> bool:
-    """Whether each element is one of the operands' up to its sign, 0, infinite or NaN."""
+    """Whether each element is 0, infinite, NaN, or an element of an operand up to its sign."""
     known = [_magnitudes(each) for each in operands if isinstance(each, np.ndarray)]
     found = _magnitudes(given)
     is_special = (found == 0) | ~np.isfinite(found)
@@ -288,7 +287,7 @@ def _is_known(given: np.ndarray, operands: Sequence[Any]) -> bool:
 
 
 def _magnitudes(array: np.ndarray) -> np.ndarray:
-    """The magnitudes of all real and imaginary parts, in double."""
+    """Return the magnitudes of all real and imaginary parts, in double."""
     parts = [np.real(array), np.imag(array)] if array.dtype.kind == "c" else [array]
     return np.abs(np.concatenate([np.ravel(each).astype(np.float64) for each in parts]))
 

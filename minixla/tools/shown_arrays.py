@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-import minixla as mx
+from minixla.core import Shape, element_type
+from minixla.core.tables import shown_number
 from minixla.tools.command_line import BadInput
-from minixla.tools.reports import shown_number
 
 # Arrays of more elements are described, and shown in part.
 _DESCRIBED, _SHOWN = 8, 400
@@ -19,7 +19,7 @@ _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 def widened(array: np.ndarray) -> np.ndarray:
     """The array in NumPy's own type of its kind, in which all its numbers are."""
-    kind = mx.element_type(array.dtype).kind
+    kind = element_type(array.dtype).kind
     return array.astype(_WIDE.get(kind, array.dtype))
 
 
@@ -61,7 +61,7 @@ def check_file(name: str, shapes: Sequence[Any]) -> None:
     if form in (".npy", ".png") and len(shapes) != 1:
         raise BadInput(f"{name} holds one array, and there are {len(shapes)}: take a name in .npz")
     if form == ".png":
-        sizes = shapes[0].dimensions if isinstance(shapes[0], mx.Shape) else ()
+        sizes = shapes[0].dimensions if isinstance(shapes[0], Shape) else ()
         is_picture = len(sizes) == 2 or (len(sizes) == 3 and sizes[2] in _MODES)
         if not is_picture or 0 in sizes or shapes[0].element_type.is_complex:
             rule = "[height, width], or with 1, 3 or 4 channels behind, and not empty or complex"

@@ -1,7 +1,7 @@
-"""Source lines for pages: of code that this process traced, and below a folder that the user names.
+"""Source lines for pages: of code that this process traced, and of files in a folder.
 
-A file that was read names files of other machines, or any file of this one: such names are printed
-and not opened, unless they lie below the folder.
+An imported program may name files of other machines, or any file of this one. Such names are
+printed. A file is opened only if it lies below the folder that the user names.
 """
 
 import linecache
@@ -17,11 +17,11 @@ _MOST_BYTES = 1 << 24
 
 
 class SourceLines:
-    """Where the lines of sources are found.
+    """Finds source lines.
 
     Args:
         texts: the text of files that cannot be read by their name, such as that of a program.
-        folder: below which files may be read that an imported program names, or None.
+        folder: files below it may be read if an imported program names them; None for none.
 
     Raises:
         AttributeValueError: `folder` is not a folder.
@@ -33,23 +33,23 @@ class SourceLines:
         self._texts = texts
         self._folder = None if folder is None else os.path.realpath(os.fspath(folder))
         if self._folder is not None and not os.path.isdir(self._folder):
-            problem, advice = f"there is no folder {folder}", "Give the folder of the source files."
+            problem, advice = f"{folder} is not a folder", "Pass the folder of the source files."
             raise explain(AttributeValueError, "source", problem, (), advice)
 
     def of(self, source: Source) -> list[str]:
-        """The lines of the file of a source; none where they may not be shown."""
+        """Return the lines of a source's file; empty if they may not be shown."""
         if source.file in self._texts:
             return self._texts[source.file].splitlines()
         if source.is_imported:
             return self._below_folder(source.file)
-        # It knows the cells of notebooks, too.
+        # linecache also has the cells of notebooks.
         return [line.rstrip("\n") for line in linecache.getlines(source.file)]
 
     def _below_folder(self, name: str) -> list[str]:
         if self._folder is None:
             return []
         try:
-            # Links and `..` are followed before the comparison.
+            # Resolve links and `..` before the comparison.
             path = os.path.realpath(os.path.join(self._folder, name))
             if os.path.commonpath([path, self._folder]) != self._folder:
                 return []

@@ -30,14 +30,14 @@ _PARAMETERS = {
         asarray.a block.arrays call.operands collective_broadcast.operand
         collective_permute.operand composite_call.operands cross_replica_sum.operand
         einsum.operands einsum_path.operands from_dlpack.x fromfile.args fromiter.args
-        get_dimension_size.operand infeed.shape initializers.variance_scaling.scale iscomplexobj.x
-        isrealobj.x isscalar.element load.args optimization_barrier.operand outfeed.operand
+        get_dimension_size.operand infeed.shape iscomplexobj.x
+        isrealobj.x isscalar.element optimization_barrier.operand outfeed.operand
         parameter.shape piecewise.args reduce_scatter.operand scan.inputs send.operand
         send_to_host.operand send_with_tokens.operand
     """,
     "Array | ndarray | Sequence[Any]": "range",
     "Array | ndarray | Sequence[ArrayLike]": "arrays choices condlist filt seq_of_zeros tup",
-    "ArrayLike": f"{_ARRAY} binomial.n multinomial.n nn.dot_product_attention.key polygamma.n",
+    "ArrayLike": f"{_ARRAY} nn.dot_product_attention.key polygamma.n",
     "ArrayLike | Sequence[ArrayLike]": "init_values operands updates",
     "ArrayLike | Sequence[ArrayLike] | str": "bins",
     "ArrayLike | Sequence[int]": "indices_or_sections repeats shift",
@@ -53,7 +53,7 @@ _PARAMETERS = {
     "bool | ArrayLike | str": "polyfit.cov",
     "float": "correction ddof",
     "float | str": "ord",
-    "int": "size ball.d mask_indices.k mask_indices.n orthogonal.m orthogonal.n",
+    "int": "size",
     "int | Sequence[int] | Sequence[Sequence[int]]": "tensordot.axes",
     "str": "bitorder norm sep string",
 }
@@ -65,28 +65,16 @@ _RESULTS = {
         after_all all_gather all_reduce all_to_all atleast_1d atleast_2d atleast_3d batch_norm_grad
         batch_norm_training collective_broadcast collective_permute composite_call conditional
         create_token cross_replica_sum custom_call minixla_ops.eig minixla_ops.eigh finfo geqrf
-        get_scaled_dot_general_config get_tuple_element gradient iinfo infeed key_dtype load lu
+        get_scaled_dot_general_config get_tuple_element gradient iinfo infeed key_dtype lu
         minixla_ops.map minixla_ops.qr optimization_barrier outfeed parameter qr recv recv_done
         reduce reduce_window scatter schur send send_done send_to_host send_with_tokens
         minixla_ops.sort minixla_ops.svd threefry2x32 top_k tuple unique_all unique_counts
-        unique_inverse while_ scipy.linalg.eigh eigh_tridiagonal expm_frechet funm hessenberg
-        scipy.linalg.qr_multiply scipy.linalg.svd
+        unique_inverse while_ scipy.linalg.eigh eigh_tridiagonal scipy.linalg.svd
     """,
     "Callable[..., Any]": "vectorize",
-    "jax.nn.initializers.Initializer": """
-        initializers.constant initializers.delta_orthogonal initializers.glorot_normal
-        initializers.glorot_uniform initializers.he_normal initializers.he_uniform
-        initializers.kaiming_normal initializers.kaiming_uniform initializers.lecun_normal
-        initializers.lecun_uniform initializers.normal initializers.orthogonal
-        initializers.truncated_normal initializers.uniform initializers.variance_scaling
-        initializers.xavier_normal initializers.xavier_uniform
-    """,
     "minixla.numpy.spectra.SVDResult": "numpy.linalg.svd",
-    "tuple[Array, Array]": """
-        divmod fresnel frexp lu_factor polar rsf2csf scipy.linalg.schur sici
-    """,
+    "tuple[Array, Array]": "divmod lu_factor polar scipy.linalg.schur",
     "tuple[Array, bool]": "cho_factor",
-    "tuple[Array, ...]": "mask_indices",
     "tuple[list[tuple[int, ...]], Any]": "einsum_path",
 }
 
@@ -115,7 +103,7 @@ def parameter_type(function: str, name: str, said: str, is_optional: bool) -> st
         said: the type that the source says; empty where it says none.
         is_optional: whether it may be None.
     """
-    if said and "RandomKey" not in said and not said.startswith("minixla.nn"):
+    if said and "KeyNumbers" not in said and not said.startswith("minixla.nn"):
         return said
     of_module = _OF_MODULES.get(function.rpartition(".")[0], {})
     found = _said_of(name, of_module) or _said_of(f"{function}.{name}", _PARAMETERS) or "Any"
@@ -126,7 +114,7 @@ def parameter_type(function: str, name: str, said: str, is_optional: bool) -> st
 def result_type(function: str, said: str) -> str:
     """The type of a function's result; `said` as for parameters."""
     found = _said_of(function, _RESULTS)
-    if found or not said or "RandomKey" in said:
+    if found or not said or "KeyNumbers" in said:
         return _full(found or "Array")
     # What is in containers is an array, too.
     return re.sub(r"\btyping\.Any\b", _full("Array"), said) if said[-1:] == "]" else said

@@ -13,7 +13,7 @@ import types
 import typing
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from minixla.numpy import ufunc
@@ -21,7 +21,7 @@ from minixla.tools.stub_types import changing_parameters, parameter_type, result
 
 #: The modules that have a stub.
 MODULES = ("minixla_ops", "minixla.numpy", "minixla.numpy.fft", "minixla.numpy.linalg")
-MODULES += ("minixla.random", "minixla.nn", "minixla.nn.initializers")
+MODULES += ("minixla.random", "minixla.nn")
 MODULES += ("minixla.scipy.linalg", "minixla.scipy.special")
 # Annotations of others (JAX's internal names, say) are no help to users.
 _KNOWN = ("builtins", "collections", "minixla", "minixla_ops", "numpy", "types", "typing")
@@ -84,8 +84,12 @@ class _Stub:
         elif isinstance(value, type):
             self._imported[name] = value.__module__, value.__name__
         elif inspect.isroutine(value) or hasattr(value, "__wrapped__"):
-            if home.split(".")[0] == "numpy":  # NumPy's own, as they are
+            root = home.split(".")[0]
+            if root == "numpy":  # re-export NumPy's functions unchanged
                 self._imported[name] = home, value.__name__
+            elif root == "jax":
+                public = self.module.__name__.replace("minixla", "jax", 1)
+                self._imported[name] = public, name
             else:
                 self._add_function(name, value)
         else:
@@ -168,8 +172,18 @@ class _Stub:
         return here
 
 
+def _unwrapped(function: Any) -> Callable[..., Any]:
+    """Return a copy of a function whose signature is its own, with annotations to evaluate."""
+    parts = function.__code__, function.__globals__, function.__name__, function.__defaults__
+    copy = FunctionType(*parts, function.__closure__)
+    copy.__annotations__ = function.__annotations__
+    return copy
+
+
 def _signature(function: Callable[..., Any]) -> inspect.Signature:
     """A function's signature, with what strings in it stand for where that can be had."""
+    if inspect.isclass(getattr(function, "__wrapped__", None)):  # a builder of a class
+        function = _unwrapped(function)
     home = getattr(inspect.unwrap(function), "__globals__", {}).get("__name__", "builtins")
     names = {**vars(collections.abc), **vars(typing), **vars(sys.modules[home])}
     try:

@@ -9,13 +9,15 @@ from typing import Any
 import jax
 import numpy as np
 
-import minixla as mx
+from minixla.core.errors import UnsupportedError
 from minixla.core.graph import Graph
 from minixla.core.tracing import evaluate_graph
 from minixla.extension.kernel_table import forced
 from minixla.extension.kernels import PythonKernel
 from minixla.extension.registered import RegisteredOperation
+from minixla.interop import import_stablehlo
 from minixla.tools.evaluators import REFERENCE
+from minixla.transforms import jit, pmap, scan, vmap
 
 
 def _arrays(results: Any) -> list[np.ndarray]:
@@ -30,7 +32,7 @@ def _way(run: Callable[[Callable[..., Any], list[Any]], Any]) -> Callable[..., l
             try:
                 given = list(map(jax.numpy.asarray, operands))
                 return _arrays(run(lambda *xs: list(evaluate_graph(graph, xs)), given))
-            except RuntimeError as error:
+            except (RuntimeError, UnsupportedError) as error:
                 raise NotImplementedError(str(error)) from error
 
     return evaluate
@@ -38,13 +40,13 @@ def _way(run: Callable[[Callable[..., Any], list[Any]], Any]) -> Callable[..., l
 
 def _scanned(function: Callable[..., Any], operands: list[Any]) -> Any:
     steps = [np.stack([each, each]) for each in operands]
-    results = mx.scan(lambda _, xs: ((), function(*xs)), (), steps, length=2)[1]
+    results = scan(lambda _, xs: ((), function(*xs)), (), steps, length=2)[1]
     return [each[1] for each in results]
 
 
 def _mapped(function: Callable[..., Any], operands: list[Any]) -> Any:
     one = [each[None] for each in operands]
-    return [each[0] for each in mx.pmap(function, axis_size=1)(*one)] if one else function()
+    return [each[0] for each in pmap(function, axis_size=1)(*one)] if one else function()
 
 
 def _batched(which: int, function: Callable[..., Any], operands: list[Any]) -> Any:
@@ -55,7 +57,7 @@ def _batched(which: int, function: Callable[..., Any], operands: list[Any]) -> A
     members = [others, others, others]
     members[which] = operands
     stacked = [np.stack(each) for each in zip(*members, strict=True)]
-    return [each[which] for each in mx.jit(mx.vmap(function))(*stacked)]
+    return [each[which] for each in jit(vmap(function))(*stacked)]
 
 
 def _batched_alone(function: Callable[..., Any], operands: list[Any]) -> Any:
@@ -64,7 +66,7 @@ def _batched_alone(function: Callable[..., Any], operands: list[Any]) -> Any:
     for number in range(len(operands)):
         axes = [0 if index == number else None for index in range(len(operands))]
         given = [np.stack([x, x]) if at == 0 else x for x, at in zip(operands, axes, strict=True)]
-        again = [each[1] for each in mx.jit(mx.vmap(function, axes))(*given)]
+        again = [each[1] for each in jit(vmap(function, axes))(*given)]
         pairs = list(zip(again, found, strict=True))
         if not all(
             np.array_equal(*map(np.asarray, pair), equal_nan=_has_nan(pair)) for pair in pairs
@@ -78,8 +80,8 @@ def _has_nan(pair: Sequence[Any]) -> bool:
 
 
 def _read_again(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
-    function = mx.import_stablehlo(graph.stablehlo())
-    results = _way(lambda _, given: jax.tree.leaves(mx.jit(function)(*given)))
+    function = import_stablehlo(graph.stablehlo())
+    results = _way(lambda _, given: jax.tree.leaves(jit(function)(*given)))
     return results(graph, operands)
 
 
@@ -105,6 +107,6 @@ def by_kernels(op: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
 
             def run(function: Callable[..., Any], given: list[Any], kernel: Any = kernel) -> Any:
                 with forced(kernel):
-                    return mx.jit(lambda *xs: function(*xs))(*given)
+                    return jit(lambda *xs: function(*xs))(*given)
 
             yield f"kernel {number} ({kernel.platform})", _way(run)

@@ -19,7 +19,7 @@ from minixla.transforms.typed_functions import Function, Numbers, Wrapper
 
 #: The attribute that names the others that are methods.
 METHODS = "__jitted_methods__"
-#: The attribute that says how a transformation made a function, and of which; see `sharing`.
+#: The attribute that records the transformation and the original function; see `sharing`.
 ORIGIN = "__minixla_origin__"
 
 #: The error for arguments that do not fit; takes what `explain` takes, without the class.
@@ -43,7 +43,10 @@ class Cache(dict[Any, Any]):
 
 def named_after(wrapper: Wrapper, fun: Function) -> Wrapper:
     """`wrapper` with the name, documentation and signature of `fun`."""
-    functools.update_wrapper(wrapper, fun)
+    try:
+        functools.update_wrapper(wrapper, fun)
+    except TypeError:  # modules of Equinox may have a `__name__` that is not a string
+        functools.update_wrapper(wrapper, fun, ("__module__", "__doc__"))
     wrapper.__dict__.pop(ORIGIN, None)
     for name in wrapper.__dict__.pop(METHODS, ()):  # they are of the jitted function alone
         wrapper.__dict__.pop(name, None)
@@ -223,9 +226,9 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
 def flatten_prefix(
     subject: str, name: str, tree: Any, prefix: Any, what: str = "an integer", is_leaf: Any = None
 ) -> list[Any]:
-    """A leaf of a prefix tree, `what` or None, for each leaf of `tree`; `is_leaf`: not axes.
+    """Return the leaf of a prefix tree, `what` or None, for each leaf of `tree`.
 
-    `tree` may be a structure.
+    `tree` may be a structure. With `is_leaf` the leaves of `prefix` need not be axes.
     """
     whole = tree if isinstance(tree, PyTreeDef) else tree_structure(tree)
     if prefix is None or (is_leaf is None and type(prefix) is int):  # a tenth of a call of vmap

@@ -4,12 +4,15 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.core
 import numpy as np
 
 from minixla.core.argument_kinds import checks_kinds
-from minixla.core.attributes import Attribute, Function, attribute
+from minixla.core.attributes import Attribute, Boolean, Function, attribute
 from minixla.core.errors import AttributeValueError, ShapeError, TransformError, explain
 from minixla.core.shapes import Shape, shape_of_data
+from minixla.core.tracing import current_trace
+from minixla.engine import stage_for_jax
 from minixla.transforms.arguments import checked_function
 from minixla.transforms.debugging import HostCallback, OfArrays
 from minixla.transforms.places import leaf_shapes
@@ -29,6 +32,12 @@ class PureCallback(HostCallback):
 
     def shape(self, *args):
         return self.results
+
+    def run(self, *args):
+        if any(isinstance(each, jax.core.Tracer) for each in (jax.numpy.zeros(()), *args)):
+            return stage_for_jax(self)(*args)
+        lift = current_trace().lift
+        return tuple(map(lift, self.reference(*[np.asarray(lift(each)) for each in args])))
 
     def reference(self, *args):
         found = [np.asarray(x) for x in jax.tree.leaves(self.callback(*map(np.copy, args)))]
@@ -57,6 +66,23 @@ class PureCallback(HostCallback):
         ]
         results = tuple([x.with_dimensions((size, *x.dimensions)) for x in self.results])
         return self(*moved, results=results), (0,) * len(results)
+
+
+class IoCallback(PureCallback):
+    """Calls a Python function with results and effects (JAX: `jax.experimental.io_callback`).
+
+    It is never dropped or repeated. Calls with `ordered` also keep their order across programs.
+    """
+
+    has_side_effect = True
+    ordered: bool = attribute(Boolean(), default=False, hlo=None)
+
+    def batch(self, operands, dimensions):
+        if self.ordered:
+            problem = "an ordered call cannot be batched"
+            advice = "Give ordered=False, or call it outside vmap."
+            raise explain(TransformError, "io_callback", problem, advice=advice)
+        return HostCallback.batch(self, operands, dimensions)
 
 
 @checks_kinds

@@ -1,34 +1,27 @@
 """checkpoint: a function whose reverse derivative computes intermediate values again."""
 
 from collections.abc import Callable, Sequence
-from functools import reduce
 from typing import Any
 
-import numpy as np
-
-import minixla_ops as ops
 from minixla.core.argument_kinds import checks_kinds
-from minixla.core.attributes import Boolean, Function, Integers, Text, attribute
+from minixla.core.attributes import Boolean, Function, Text, attribute
+from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.derived import vjp_graphs
-from minixla.core.element_types import element_type
 from minixla.core.errors import check_arguments
 from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph, Value, inner_first, part_of, remembered
 from minixla.core.operation import Operation
 from minixla.core.reverse import ReverseTrace
-from minixla.core.shapes import AnyShape, Shape
 from minixla.core.symbolic_zeros import pullback_by
-from minixla.core.tracing import GraphTrace, _state, evaluate_graph, shape_of, tracing
+from minixla.core.tracing import GraphTrace, _state, evaluate_graph, tracing
 from minixla.transforms.arguments import Arguments, check_marks, in_place_of
 from minixla.transforms.custom_calls import CustomVjpCall, Unchanged
 from minixla.transforms.sharing import shares
 from minixla.transforms.staging import stage
 from minixla.transforms.typed_functions import Numbers, Parameters, Result
-from minixla_ops.elementwise.operators import convert
 from minixla_ops.programs.call import Call, call
-from minixla_ops.programs.composite_call import OptimizationBarrier
-from minixla_ops.programs.compositions import kept_program
-from minixla_ops.vocabulary.shorthand import array_shape, zeros
+from minixla_ops.programs.composite_call import RecomputationBarrier
+from minixla_ops.programs.runs_programs import merged, parted
 
 #: Decides which results are kept: `policy(operation, *operand shapes, **attributes)`.
 Policy = Callable[..., bool]
@@ -45,59 +38,34 @@ class CheckpointName(Unchanged):
         return (cotangents,)
 
 
-class SecondStart(OptimizationBarrier):
-    """What the second computation starts from: it waits for the cotangents, too.
-
-    XLA:CPU drops barriers, merges both computations, and so keeps what is to be computed again.
-    There it starts from values chosen by a predicate of the cotangents that always holds, which
-    XLA does not see.
-    """
-
-    cotangents: tuple[int, ...] = attribute(Integers(), hlo=None, stablehlo=None)
-
-    def stablehlo(self, emit, operands, shapes, results):
-        # Of cotangents over several devices, the predicate would need communication.
-        if emit.platform != "cpu" or emit.device_count > 1:
-            return super().stablehlo(emit, operands, shapes, results)
-        return emit.expand(kept_program(self.chosen, tuple(shapes), self.hlo_name), operands)
-
-    def chosen(self, *operands: Any) -> list[Any]:
-        """The operands: those besides the cotangents where the predicate holds, or else zero."""
-        given = [operands[index] for index in self.cotangents]
-        numbers = [_is_finite(each) for each in given if _is_plain(shape_of(each))]
-        if not numbers:
-            return list(operands)
-        holds = ops.lt(reduce(ops.add, numbers), np.int32(len(numbers) + 1))
-        return [
-            ops.select(holds, each, zeros(shape_of(each)))
-            if index not in self.cotangents and _is_plain(shape_of(each))
-            else each
-            for index, each in enumerate(operands)
-        ]
-
-
-def _is_plain(shape: AnyShape) -> bool:
-    """Whether XLA:CPU selects elements of any such array."""
-    if not isinstance(shape, Shape) or shape.is_dynamic or not shape.size:
-        return False
-    return shape.element_type.bits >= 8 or shape.element_type.kind == "pred"
-
-
-def _is_finite(values: Any) -> Any:
-    """Whether the first of some floating-point numbers is finite: 0 or 1."""
-    shape = array_shape(values)
-    first = ops.reshape(ops.slice(values, [0] * shape.rank, [1] * shape.rank), ())
-    real = ops.real(first) if shape.element_type.is_complex else first
-    return convert(ops.is_finite(real), element_type("s32"))
-
-
 class CheckpointCall(Call):
-    """A call whose reverse derivative keeps no more than `policy` allows, and computes it again."""
+    """A call whose reverse derivative keeps no more than `policy` allows, and computes it again.
+
+    Attributes:
+        policy: decides which results are kept.
+        prevent_cse: for each operand whether the compiler must not merge what both computations
+            make of it.
+    """
 
     name = "Checkpoint"
     hlo_name = "call"
     policy: Policy = attribute(Function(), hlo=None)
-    prevent_cse: bool = attribute(Boolean(), hlo=None)
+    prevent_cse: tuple[bool, ...] = attribute(SequenceOf(Boolean()), hlo=None)
+
+    @property
+    def evaluated(self):  # type: ignore[override]  # computed from the program
+        return Call(self.computation.evaluated())
+
+    def entered(self, trace, known):
+        found, taken, out = super().entered(trace, known)
+        rows = zip(self.prevent_cse, self.computation.input_shapes, known, strict=True)
+        # What belongs to the other parts of a value, such as its tangent, is never merged.
+        flags = [
+            flag or part > 0
+            for flag, shape, each in rows
+            for part in range(len(trace.shapes_of(shape, each)))
+        ]
+        return found.replace(prevent_cse=flags), taken, out
 
     def linearize(self, operands, active):
         kept, backward, wanted = _halves(self.computation.pruned(), self.policy, tuple(active))
@@ -107,9 +75,13 @@ class CheckpointCall(Call):
 
         def again(*cotangents: Any) -> Sequence[Any]:
             given = [*operands, *cotangents, *everything[count:]]
-            last = len(operands) + len(cotangents)
-            start = SecondStart(tuple(range(len(operands), last)))
-            return call(backward, *(start(*given) if self.prevent_cse and given else given))
+            if any(self.prevent_cse):
+                flags = [*self.prevent_cse, *[True] * (len(given) - len(operands))]
+                held, free = parted(flags, given)
+                first = sum(self.prevent_cse)
+                start = RecomputationBarrier(tuple(range(first, first + len(cotangents))))
+                given = merged(flags, start(*held), free)
+            return call(backward, *given)
 
         return results, pullback_by(again, results, list(map(has_tangent, results)), wanted)
 
@@ -279,7 +251,8 @@ def checkpoint(
         given = Arguments.besides("checkpoint", fun, args, kwargs, static_argnums)
         staged = stage(given.apply, given.signature(), given.name)
         keeps = policy or checkpoint_policies.nothing_saveable
-        operation = CheckpointCall(staged.graph, keeps, prevent_cse)
+        flags = (prevent_cse,) * len(staged.graph.inputs)
+        operation = CheckpointCall(staged.graph, keeps, flags)
         return staged.results(operation(*staged.read, *given.leaves))
 
     return checkpointed

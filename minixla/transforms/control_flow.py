@@ -1,21 +1,29 @@
 """cond, switch, while_loop, fori_loop: branches and loops that programs hold."""
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import numpy as np
 from jax.core import Tracer as JaxTracer
-from jax.tree_util import tree_unflatten
+from jax.tree_util import tree_map, tree_unflatten
 
 import minixla_ops as ops
 from minixla.core.argument_kinds import checks_kinds
-from minixla.core.errors import AttributeValueError, ShapeError, check_arguments, explain
+from minixla.core.errors import (
+    AttributeValueError,
+    ConcretizationError,
+    ShapeError,
+    check_arguments,
+    explain,
+)
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import Tracer, _state, evaluate_graph, shape_of, weak_type_of
 from minixla.engine.float0 import flatten, places, structure_places
+from minixla.engine.program import is_disabled
 from minixla.numpy.operands import static_int
 from minixla.transforms.arguments import Arguments, Signature, checked_function, misfit
 from minixla.transforms.places import Places, lifted_leaves, other_structure, parameter_names
@@ -27,6 +35,9 @@ from minixla_ops.control_flow.loops import While
 from minixla_ops.programs.runs_programs import program
 from minixla_ops.vocabulary.shorthand import array_shape
 
+#: The default of `operand`; None would be a valid operand.
+_ABSENT: Any = object()
+
 
 @api_boundary
 def cond(
@@ -34,6 +45,7 @@ def cond(
     true_fun: Callable[..., Result],
     false_fun: Callable[..., Result],
     *operands: Any,
+    operand: Any = _ABSENT,
 ) -> Result:
     """The result of one of two functions (JAX: lax.cond).
 
@@ -44,12 +56,13 @@ def cond(
         true_fun: a function of the operands; may read other values, traced ones too.
         false_fun: another, whose result is like that of the first.
         operands: pytrees of arrays.
+        operand: a single operand, in place of `operands`.
 
     Returns:
         What the chosen function gives.
 
     Raises:
-        TransformError: results that differ in structure.
+        TransformError: results that differ in structure; both `operands` and `operand`.
         ShapeError: `pred` is no scalar, or results that differ in shape.
 
     Example:
@@ -57,32 +70,43 @@ def cond(
         >>> f(3.0), f(-3.0)
         (Array(3., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
+    operands = _all_operands("cond", operands, operand)
     shape = _scalar("cond", "pred", pred)
+    if runs_in_python(pred):
+        return (true_fun if pred else false_fun)(*operands)
     if shape.element_type.kind != "pred":
         pred = _state.trace.lift(pred, "cond") != 0
-    return _branches("cond", pred, {"true_fun": true_fun, "false_fun": false_fun}, operands)
+    return choose_branch("cond", pred, {"true_fun": true_fun, "false_fun": false_fun}, operands)
 
 
 @api_boundary
-def switch(index: ArrayLike, branches: Sequence[Callable[..., Result]], *operands: Any) -> Result:
+def switch(
+    index: ArrayLike,
+    branches: Sequence[Callable[..., Result]],
+    *operands: Any,
+    operand: Any = _ABSENT,
+) -> Result:
     """The result of one of several functions (JAX: lax.switch).
 
     Args:
         index: an integer scalar; it is clamped into the numbers of the branches.
         branches: functions of the operands, whose results are alike.
         operands: pytrees of arrays.
+        operand: a single operand, in place of `operands`.
 
     Returns:
         What the chosen function gives.
 
     Raises:
-        TransformError: no branches, or results that differ in structure.
+        TransformError: no branches, results that differ in structure, or both `operands` and
+            `operand`.
         ShapeError: the index is no integer scalar, or results that differ in shape.
 
     Example:
         >>> mx.switch(1, [lambda x: x, lambda x: -x, lambda x: x * x], 3.0)
         Array(-3., dtype=float32, weak_type=True)
     """
+    operands = _all_operands("switch", operands, operand)
     is_listed = isinstance(branches, Iterable)
     check_arguments("switch", branches=(branches, is_listed, "a sequence of functions"))
     branches = [checked_function(each, "switch") for each in branches]
@@ -91,10 +115,31 @@ def switch(index: ArrayLike, branches: Sequence[Callable[..., Result]], *operand
     shape = _scalar("switch", "the index", index, "Use cond for a boolean; convert other numbers.")
     if len(branches) == 1:
         return branches[0](*operands)
+    if runs_in_python(index):
+        known: Any = index
+        return branches[min(max(int(known), 0), len(branches) - 1)](*operands)
     first, last = (np.asarray(n).astype(shape.dtype) for n in (0, len(branches) - 1))
     clamped = ops.min(ops.max(_state.trace.lift(index, "switch"), first), last)
     numbered = {f"branch {number}": each for number, each in enumerate(branches)}
-    return _branches("switch", ops.convert_element_type(clamped, "s32"), numbered, operands)
+    return choose_branch("switch", ops.convert_element_type(clamped, "s32"), numbered, operands)
+
+
+def _all_operands(subject: str, operands: tuple[Any, ...], operand: Any) -> tuple[Any, ...]:
+    """Return the operands of a branch; as in JAX, a single operand may be passed by keyword."""
+    if operand is _ABSENT:
+        return operands
+    if operands:
+        problem = "it takes operands by position or the keyword operand, not both"
+        given = [f"{len(operands)} operands by position, and operand={operand!r:.200}"]
+        raise misfit(subject, problem, given, "Pass all operands by position.")
+    return (operand,)
+
+
+def runs_in_python(*values: Any) -> bool:
+    """Test whether loops and branches run in Python: under `disable_jit`, if values are known."""
+    if not is_disabled():
+        return False
+    return all(not isinstance(x, JaxTracer) or x.to_concrete_value() is not None for x in values)
 
 
 def _scalar(subject: str, name: str, value: Any, if_no_integer: str = "") -> Shape:
@@ -109,14 +154,21 @@ def _scalar(subject: str, name: str, value: Any, if_no_integer: str = "") -> Sha
     raise explain(ShapeError, subject, problem, [f"{name} {shape}"], advice)
 
 
-def _branches(subject: str, choice: Any, functions: dict[str, Function], operands: Any) -> Any:
+def choose_branch(
+    subject: str,
+    choice: Any,
+    functions: dict[str, Function],
+    operands: Any,
+    conditional: Callable[..., Conditional] = Conditional,
+) -> Any:
+    """Return the results of one of several functions, by a `conditional` of their programs."""
     given = [Arguments(subject, each, operands) for each in functions.values()]
     signature = given[0].signature()
     staged = {name: stage(function, signature) for name, function in functions.items()}
     shapes, weak = _common_types(subject, staged)
     graphs, read = reading_all([*staged.values()])
     programs = tuple([_converted(graph, shapes) for graph in graphs])
-    results = Conditional(programs)(choice, *read, *given[0].leaves)
+    results = conditional(branches=programs)(choice, *read, *given[0].leaves)
     return next(iter(staged.values()))._replace(weak=weak).results(results)
 
 
@@ -266,6 +318,12 @@ def _while_loop(
     subject: str, cond_fun: Function, body_fun: Function, init_val: Any, where: Places
 ) -> Any:
     """`while_loop` for a function of the name `subject`; `where` gives the places of the leaves."""
+    if runs_in_python():
+        with suppress(ConcretizationError):  # batch elements may stop at different steps
+            value = tree_map(_state.trace.lift, init_val)
+            while cond_fun(value):
+                value = tree_map(_state.trace.lift, body_fun(value))
+            return value
     leaves, tree = flatten((init_val,))
     check = partial(check_structure, subject, body_fun, 0, tree.children()[0])
     lifted = lifted_leaves(subject, leaves, where)

@@ -14,6 +14,7 @@ from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape
 from minixla.core.tracing import current_trace, evaluate_graph, shape_of, trace_to_graph, under
 from minixla.engine import stage_for_jax
+from minixla.engine.jax_private import disable_bwd_checks
 from minixla.transforms.arguments import misfit
 from minixla_ops.elementwise.families import ALL, Unary
 from minixla_ops.programs.call import Call
@@ -72,6 +73,10 @@ class CustomDerivativeCall(Operation):
         staged = self.replace(computation=graph, captured=self.captured + len(read))
         return staged, (*read, *operands)
 
+    @property
+    def evaluated(self):  # type: ignore[override]  # computed from the program
+        return None if self.computation is None else Call(self.computation.evaluated())
+
     def run(self, *operands):
         if any(isinstance(operand, jax.core.Tracer) for operand in operands):
             # JAX must see one program: else it would differentiate the function, not ask the rule.
@@ -117,11 +122,15 @@ class CustomDerivativeCall(Operation):
         return lifted
 
     def _checked(self, what: str, given: Sequence[Any], shapes: Sequence[AnyShape]) -> list[Any]:
-        """Tangents or cotangents of a rule, which must be like the values that they belong to."""
+        """Tangents or cotangents of a rule, which must be like the values that they belong to.
+
+        JAX's option `jax_disable_bwd_checks` allows cotangents of other types.
+        """
         lift, found = current_trace().lift, list(given)
+        is_checked = what != "cotangent" or not disable_bwd_checks.value
         for index, (each, shape) in enumerate(zip(given, shapes, strict=True)):
             found[index] = None if each is None else lift(each, self.builder_name)
-            if each is not None and shape_of(found[index]) is not shape:
+            if is_checked and each is not None and shape_of(found[index]) is not shape:
                 problem = f"the rule's {what} {index} does not fit the value that it belongs to"
                 shown = [f"{what} {index}: {shape_of(found[index])}", f"value: {shape}"]
                 advice = f"A {what} has the shape and element type of its value."
@@ -148,7 +157,7 @@ class CustomVjpCall(CustomDerivativeCall):
     builder_name, hlo_name = "custom_vjp", "call"
 
     def forward(self, primals, tangents):
-        problem = "a function with a custom_vjp rule cannot be differentiated forwards"
+        problem = "can't apply forward-mode autodiff (jvp) to a custom_vjp function"
         advice = "Use grad or vjp, or define the rule with mx.custom_jvp, which serves both."
         raise explain(DerivativeError, self.builder_name, problem, advice=advice)
 
@@ -185,7 +194,7 @@ class _InnerBatchTrace(BatchTrace):
         return super().process(operation, tuple(map(self.own, operands)))
 
     def owns(self, tracer: Any) -> bool:
-        """Whether a tracer is of the same batch."""
+        """Whether a tracer belongs to the same batch."""
         return getattr(tracer._trace, "origin", tracer._trace) in (self, self.origin)
 
     def own(self, value: Any) -> Any:

@@ -1,5 +1,6 @@
 """custom_jvp, custom_vjp and stop_gradient: derivatives that the user defines."""
 
+import copy
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Generic, cast
@@ -45,6 +46,16 @@ def stop_gradient(x: Result) -> Result:
     return jax.tree.map(stop, x)
 
 
+class _Rules:
+    """A function and its rules. JAX keeps these with traced programs, but not the `_Custom`."""
+
+    def __init__(self, fun: Function, subject: str) -> None:
+        self.fun, self.subject, self.symbolic_zeros = fun, subject, False
+        self.jvp: Any = None
+        self.fwd: Any = None
+        self.bwd: Any = None
+
+
 class _Custom(Generic[Parameters, Result]):
     """What custom_jvp and custom_vjp share: argument handling."""
 
@@ -62,7 +73,8 @@ class _Custom(Generic[Parameters, Result]):
         # It takes over what `fun` has for attributes, which may be one of these itself.
         subject = type(self).__name__
         arguments.named_after(self, arguments.checked_function(fun, subject))
-        self.fun, self.subject, self._has_rule, self.symbolic_zeros = fun, subject, False, False
+        self.fun, self.subject, self._has_rule = fun, subject, False
+        self._rules = _Rules(fun, subject)
         arguments.check_marks(subject, fun, nondiff_argnums=nondiff_argnums)
         named = _positions_of(subject, fun, nondiff_argnames)
         numbers = nondiff_argnums if isinstance(nondiff_argnums, Iterable) else (nondiff_argnums,)
@@ -78,7 +90,7 @@ class _Custom(Generic[Parameters, Result]):
         bound = self._bound(args, kwargs)
         numbers = sorted(arguments.positions(self.nondiff_argnums, len(bound), name))
         given = Arguments.besides(name, self.fun, bound, None, numbers)
-        function = _Flat(self, {number: bound[number] for number in numbers}, given.tree)
+        function = _Flat(self._rules, {number: bound[number] for number in numbers}, given.tree)
         try:
             outputs = self._operation(function)(*given.leaves)
         except MinixlaError:
@@ -120,15 +132,15 @@ def _positions_of(subject: str, fun: Any, names: Sequence[str] | str) -> tuple[i
 class _Flat:
     """A call's function and rules on flat sequences; equal if alike: so are graphs of them."""
 
-    def __init__(self, custom: Any, nondiff: dict[int, Any], tree: Any) -> None:
-        self.custom, self.nondiff, self.tree = custom, nondiff, tree
+    def __init__(self, rules: _Rules, nondiff: dict[int, Any], tree: Any) -> None:
+        self.rules, self.nondiff, self.tree = rules, nondiff, tree
         #: The structure of the result, once the function or its rule has run.
         self.result_tree: Any = None
-        self.name = getattr(custom.fun, "__name__", "custom")
+        self.name = getattr(rules.fun, "__name__", "custom")
 
     def __call__(self, *operands: Any) -> Sequence[Any]:
         with at_own_lines(), nested():
-            return self._leaves(self.custom.fun(*self._arguments(operands)))
+            return self._leaves(self.rules.fun(*self._arguments(operands)))
 
     def _arguments(self, operands: Sequence[Any]) -> list[Any]:
         merged = list(jax.tree.unflatten(self.tree, operands))
@@ -142,7 +154,7 @@ class _Flat:
 
     def _instantiated(self, derivatives: Sequence[Any], shapes: Iterable[AnyShape]) -> list[Any]:
         """Tangents or cotangents as a user's rule gets them: zeros are arrays, or None."""
-        if self.custom.symbolic_zeros:
+        if self.rules.symbolic_zeros:
             return list(derivatives)
         pairs = zip(derivatives, shapes, strict=True)
         return [derivative_of(shape, None) if each is None else each for each, shape in pairs]
@@ -151,21 +163,21 @@ class _Flat:
         given = self._instantiated(tangents, map(shape_of, primals))
         both = [jax.tree.unflatten(self.tree, each) for each in (primals, given)]
         given, wanted = (*self.nondiff.values(), *both), "a pair (result, tangent)"
-        result, tangent = self._asked(self.custom.jvp, given, 2, wanted)
+        result, tangent = self._asked(self.rules.jvp, given, 2, wanted)
         return self._leaves(result), self._matching("tangent", tangent, self.result_tree)
 
     def forward(self, operands: Sequence[Any], active: Sequence[bool]) -> tuple[Sequence[Any], Any]:
-        if self.custom.symbolic_zeros:
+        if self.rules.symbolic_zeros:
             operands = list(map(CustomVJPPrimal, operands, active))
         given, wanted = self._arguments(operands), "a pair (result, residuals) from fwd"
-        result, residuals = self._asked(self.custom.fwd, given, 2, wanted)
+        result, residuals = self._asked(self.rules.fwd, given, 2, wanted)
         return self._leaves(result), residuals
 
     def backward(self, residuals: Any, cotangents: Any, shapes: Any) -> Sequence[Any]:
         cotangent = jax.tree.unflatten(self.result_tree, self._instantiated(cotangents, shapes))
         parts, given = self.tree.children(), (*self.nondiff.values(), residuals, cotangent)
         wanted = f"a tuple of {len(parts)} cotangents from bwd"
-        pairs = zip(self._asked(self.custom.bwd, given, len(parts), wanted), parts, strict=True)
+        pairs = zip(self._asked(self.rules.bwd, given, len(parts), wanted), parts, strict=True)
         return [leaf for pair in pairs for leaf in self._matching("cotangent", *pair)]
 
     def _asked(self, rule: Function, given: Any, count: int, wanted: str) -> Sequence[Any]:
@@ -175,7 +187,7 @@ class _Flat:
         if isinstance(found, (tuple, list)) and len(found) == count:
             return found
         problem, shown = "the rule returned something else than it should", type(found).__name__
-        raise misfit(self.custom.subject, problem, [f"it returned {shown}"], f"Return {wanted}.")
+        raise misfit(self.rules.subject, problem, [f"it returned {shown}"], f"Return {wanted}.")
 
     def _matching(self, what: str, given: Any, tree: Any) -> Sequence[Any]:
         """The leaves of `given` for those of `tree`; None in it stands for a subtree of zeros."""
@@ -190,18 +202,18 @@ class _Flat:
             problem = f"the rule returned a {what} of another structure"
             shown = [f"{what}: {own}", f"wanted: {tree}", str(error).splitlines()[0]]
             advice = f"Return a {what} like the value that it belongs to (None for zero)."
-            raise misfit(self.custom.subject, problem, shown, advice) from None
+            raise misfit(self.rules.subject, problem, shown, advice) from None
         pairs = zip([None if is_float0(x) else x for x in leaves], structures, strict=True)
         return [leaf for leaf, structure in pairs for _ in range(structure.num_leaves)]
 
     def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self) or self.custom is not other.custom:
+        if type(other) is not type(self) or self.rules is not other.rules:
             return False
         values = self.nondiff.values(), other.nondiff.values()
         return self.tree == other.tree and all(map(_same, *values))
 
     def __hash__(self) -> int:
-        return hash((id(self.custom), self.tree))
+        return hash((id(self.rules), self.tree))
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -230,8 +242,9 @@ class custom_jvp(_Custom[Parameters, Result]):
 
         With `symbolic_zeros`, a tangent that is zero reaches the rule as None.
         """
-        self.jvp = arguments.checked_function(jvp, "custom_jvp.defjvp")
-        self.symbolic_zeros, self._has_rule = symbolic_zeros, True
+        self.jvp = self._rules.jvp = arguments.checked_function(jvp, "custom_jvp.defjvp")
+        self._rules.symbolic_zeros = symbolic_zeros
+        self._has_rule = True
         return jvp
 
     def defjvps(self, *jvps: Function | None) -> None:
@@ -244,9 +257,11 @@ class custom_jvp(_Custom[Parameters, Result]):
             problem = "defjvps does not go with nondiff_argnums"
             shown = [f"nondiff_argnums = {self.nondiff_argnums}"]
             raise misfit("custom_jvp", problem, shown, "Define one rule with defjvp.")
+        self._has_rule = True
+        function = cast(Function, copy.copy(self))  # the rule must not hold `self`
 
         def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-            result = cast(Function, self)(*primals)
+            result = function(*primals)
             pairs = zip(jvps, tangents, strict=True)
             parts = [each(tangent, result, *primals) for each, tangent in pairs if each is not None]
             if not parts:
@@ -293,4 +308,5 @@ class custom_vjp(_Custom[Parameters, Result]):
         self.fwd, self.bwd = (
             arguments.checked_function(each, "custom_vjp.defvjp") for each in (fwd, bwd)
         )
-        self.symbolic_zeros, self._has_rule = symbolic_zeros, True
+        self._rules.fwd, self._rules.bwd = self.fwd, self.bwd
+        self._rules.symbolic_zeros, self._has_rule = symbolic_zeros, True

@@ -1,11 +1,21 @@
 """What shows values and layouts while programs run, under JAX's names (JAX: jax.debug)."""
 
-from jax.debug import visualize_array_sharding, visualize_sharding
+from jax.debug import (
+    DebugEffect,
+    OrderedDebugEffect,
+    breakpoint,
+    inspect_array_sharding,
+    log,
+    visualize_array_sharding,
+    visualize_sharding,
+)
 
 from minixla.transforms.debugging import debug_callback as callback
 from minixla.transforms.debugging import debug_print as print
 
-__all__ = ["callback", "print", "visualize_array_sharding", "visualize_sharding"]
+__all__ = ["DebugEffect", "OrderedDebugEffect", "breakpoint", "callback"]
+__all__ += ["inspect_array_sharding", "log", "print", "visualize_array_sharding"]
+__all__ += ["visualize_sharding"]
 
 
 def __dir__() -> list[str]:

@@ -11,7 +11,7 @@ from minixla.core.argument_kinds import checks_kinds
 from minixla.core.errors import MinixlaError, explain
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.operation import Operation
-from minixla.core.source import ReverseSource, Source, find_source, is_user_file
+from minixla.core.source import ReverseSource, Source, find_source, innermost_source
 from minixla.core.tracing import _state, default_trace
 from minixla.transforms import watching
 from minixla.transforms.watching import Kind, NumberWatch, WatchTrace, numbers, without_jax_checks
@@ -194,9 +194,8 @@ def _watching(kind: Kind, enabled: bool) -> Iterator[None]:
 
 def _of_jax(kind: Kind, error: FloatingPointError) -> MinixlaError:
     """The error for what JAX has found in an operation of its own."""
-    frames = traceback.walk_tb(error.__traceback__)
-    user = [each for each, _ in frames if is_user_file(each.f_code.co_filename)]
-    source = Source(user[-1].f_code, user[-1].f_lasti) if user else None
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    source = innermost_source([(each.f_code, each.f_lasti) for each in reversed(frames)])
     # "invalid value (nan) encountered in div"
     message, problem = str(error).splitlines()[0], f"an operation of JAX's makes {kind.noun}"
     name = message.rpartition(" ")[2].rstrip(".")

@@ -54,7 +54,9 @@ def reference(
             with under(watched(trace)):
                 leaves, tree = random_keys.flatten((args, kwargs))
                 values = jax.tree.unflatten(tree, [_lift(trace, leaf) for leaf in leaves])
-                return jax.tree.map(lambda x: _lower(trace, x), given(*values[0], **values[1]))
+                results, out_tree = random_keys.flatten(given(*values[0], **values[1]))
+                numbers = [_lower(trace, result) for result in results]
+            return jax.tree.unflatten(out_tree, numbers)
         finally:
             trace.alive = False
 

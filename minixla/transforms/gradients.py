@@ -43,7 +43,7 @@ class Outcome:
         try:
             with under(trace):
                 out, aux = self._parted(subject, call()) if has_aux else (call(), None)
-                # Linear functions in it are traced here.
+                # This traces the linear functions in the result.
                 self.outputs, self.tree = flatten(out)
                 leaves, aux_tree = tree_flatten(aux)
         finally:
@@ -53,7 +53,7 @@ class Outcome:
         self.values = leaving(values, subject, lambda: places("the result", out, True))
 
     def _parted(self, subject: str, out: Any) -> tuple[Any, Any]:
-        """The result and the auxiliary data, which the function returns as a pair."""
+        """Split the pair that the function returns into result and auxiliary data."""
         if not isinstance(out, (tuple, list)) or len(out) != 2:
             problem = "the function did not return a pair, as has_aux=True wants"
             shown = [f"it returned {type(out).__name__}"]
@@ -61,7 +61,7 @@ class Outcome:
         return out[0], out[1]
 
     def _leave(self, subject: str, leaf: Any) -> Any:
-        """A leaf of the auxiliary data as a value of the current trace."""
+        """Convert a leaf of the auxiliary data to a value of the current trace."""
         found = [self.value_of(leaf)] if isinstance(leaf, Tracer) else []
         return leaving(found, subject, lambda: ["auxiliary data"])[0] if found else leaf
 

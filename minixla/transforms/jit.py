@@ -13,14 +13,15 @@ from typing import Any, Unpack, overload
 
 import jax
 
+from minixla.core import hooks
 from minixla.core.argument_kinds import checks_kinds
 from minixla.core.attributes import exact
 from minixla.core.errors import MinixlaError
 from minixla.core.graph import Graph
-from minixla.core.shapes import TupleValue
+from minixla.core.shapes import TupleValue, is_mutable
 from minixla.core.state import restore_state
 from minixla.core.tracebacks import api_boundary, hide_frames
-from minixla.core.tracing import _state, default_trace, not_a_value, shape_of
+from minixla.core.tracing import _state, not_a_value, shape_of
 from minixla.engine import forget_traces, jitted, lowered, raise_ours, stage_for_jax
 from minixla.transforms import arguments
 from minixla.transforms.evaluation import closed
@@ -78,7 +79,7 @@ def jit(fun: Function | None = None, /, **options: Unpack[JitOptions]) -> Any:
     arguments.checked_function(fun, "jit")
     marks = {name: given for name, given in options.items() if name in _MARKS}
     arguments.check_marks("jit", fun, **marks)
-    layouts, evaluator = JitLayouts({**options}), default_trace()
+    layouts = JitLayouts({**options})
     inner = layouts.within(fun)
     shared = shared_by(fun) if inner is fun else None
     compiled, nested = Compiled(inner, layouts, shared), _Nested(inner, layouts, shared)
@@ -86,12 +87,12 @@ def jit(fun: Function | None = None, /, **options: Unpack[JitOptions]) -> Any:
     def missed(made: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
         trace = _state.trace
         try:
-            if trace is evaluator:
+            if trace.evaluates:
                 return made(*args, **kwargs)
             return nested(*args, **kwargs), None, False
         except KeyboardInterrupt:
-            if trace is evaluator:  # else the function around this one does the same
-                restore_state(evaluator, 0)
+            if trace.evaluates:  # otherwise the enclosing function does the same
+                restore_state(trace, 0)
             raise
         except Exception as error:
             try:
@@ -121,7 +122,7 @@ def _reduced(wrapper: Any, made_again: tuple[Any, ...]) -> Any:
 
 
 def _explained(method: Function, nested: _Nested) -> Function:
-    """A method of `jax.jit`'s object, whose errors about arguments are ours."""
+    """Wrap a method of `jax.jit`'s object to raise our errors about arguments."""
 
     @functools.wraps(method)
     def explained(*args: Any, **kwargs: Any) -> Any:
@@ -140,7 +141,11 @@ class Compiled:
     def __init__(self, fun: Function, layouts: JitLayouts, shared: Shared | None = None) -> None:
         self._layouts, self._fun = layouts, fun
         own = shared is None
-        self._staged = arguments.named_after(stage_for_jax(fun), fun) if own else shared.staged
+        self._staged = (
+            arguments.named_after(stage_for_jax(fun, is_stepped=True), fun)
+            if own
+            else shared.staged
+        )
         self.call: Any = jax.jit(self._staged, **layouts.for_jax())
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
@@ -167,7 +172,7 @@ class Compiled:
         for name, method in methods.items():
             setattr(wrapper, name, api_boundary(method))
         # As of a Python function; `jax.jit`'s object would lose its methods.
-        # Without a reference to itself it is freed, with its programs, when nothing holds it.
+        # A weak reference: the wrapper and its programs are freed with the last user's reference.
         itself = weakref.ref(wrapper)
         wrapper.__reduce_ex__ = lambda _: _reduced(itself(), (again, (fun,)))
         wrapper.__deepcopy__ = lambda _: itself()
@@ -189,18 +194,20 @@ class _Nested:
     """A jitted function inside our own traces: a cached graph, applied by Call."""
 
     def __init__(self, fun: Function, layouts: JitLayouts, shared: Shared | None) -> None:
-        self._layouts = layouts
+        self._layouts, self._fun = layouts, fun
         marked = [layouts.options.get(name) for name in ("static_argnums", "static_argnames")]
         self._static = arguments.StaticArguments(fun, *marked)
         self._cache = arguments.Cache()
         if shared is not None and layouts.options.keys() <= {"static_argnums", "static_argnames"}:
             key = exact(tuple(marked))
-            with suppress(TypeError):  # marks that cannot be hashed
+            with suppress(TypeError):  # the marks cannot be hashed
                 self._cache = shared.graphs.setdefault(key, self._cache)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         given, static = self._static.split("jit", args, kwargs)
         leaves, apply = given.leaves, self._layouts.laid_out(given.apply)
+        if any(map(is_mutable, leaves)):
+            return self._fun(*args, **kwargs)  # a graph holds no mutable arrays
         signature = given.signature([shape_of(leaf, "jit") for leaf in leaves])
         found = stage_once(self._cache, given, static, signature, apply)
         return found.results(call(found.graph, *found.read, *leaves))
@@ -212,7 +219,7 @@ class _Nested:
         self._layouts.check_arguments(given)
         names = given.where()
         for leaf, place in zip(given.leaves, names, strict=True):
-            if isinstance(leaf, TupleValue) and _state.trace is default_trace():
+            if isinstance(leaf, TupleValue) and _state.trace.evaluates:
                 raise not_a_value(leaf, "jit", place)
         pairs = zip(given.leaves, names, strict=True)
         arrays = [
@@ -233,6 +240,4 @@ class _Nested:
         `print` shows a table, `.collectives()` which exchanges between devices follow,
         `.draw(path)` draws, `.graph` is the annotated program. Nothing is compiled.
         """
-        from minixla.tools.layouts import layouts  # a tool, which knows jit
-
-        return layouts(self.graph(*args, **kwargs).pruned())
+        return hooks.layouts(self.graph(*args, **kwargs).pruned())

@@ -1,7 +1,7 @@
 """Layouts of arrays over devices: what users and a jit's options say of values in programs."""
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import jax
@@ -20,7 +20,6 @@ from minixla.core.tracing import (
     Tracer,
     _state,
     current_trace,
-    default_trace,
     shape_of,
     weak_type_of,
 )
@@ -74,9 +73,18 @@ def _on_device(sharding: SingleDeviceSharding) -> TensorSharding:
     return TensorSharding(Mesh.maximal(device.id))
 
 
-def mesh_in_force(mesh: Mesh | None) -> AbstractContextManager[None]:
-    """Inside a `with` block specs without a mesh are about this one, if there is one."""
-    return nullcontext() if mesh is None else held("mesh", mesh, is_observed=True)
+#: The mesh as part of the key of compiled programs.
+_KEY_OF_PROGRAMS: Any = jax.make_user_context(default_value=None)
+
+
+@contextmanager
+def mesh_in_force(mesh: Mesh | None) -> Iterator[None]:
+    """Use this mesh, if it is not None, for specs without a mesh inside a `with` block."""
+    if mesh is None:
+        yield
+        return
+    with held("mesh", mesh), _KEY_OF_PROGRAMS(mesh):
+        yield
 
 
 def known_mesh(subject: str, mesh: MeshLike | None = None) -> Mesh:
@@ -173,7 +181,7 @@ def device_put(
         Array([1., 2.], dtype=float32)
     """
     subject, leaves = "device_put", jax.tree.leaves(x)
-    if _state.trace is default_trace() and not any(isinstance(each, Tracer) for each in leaves):
+    if _state.trace.evaluates and not any(isinstance(each, Tracer) for each in leaves):
         try:
             return jax.device_put(x, device, src=src, donate=donate, may_alias=may_alias)
         except TypeError:
@@ -219,7 +227,7 @@ def _constrained(subject: str, name: str, values: Any, shardings: Any, mesh: Any
 def _moved(value: Any, sharding: TensorSharding) -> Any:
     """A value that a constraint outside of programs can take: JAX's arrays may be elsewhere."""
     is_elsewhere = isinstance(value, jax.Array) and not isinstance(value, JaxTracer)
-    if not is_elsewhere or not value.committed or _state.trace is not default_trace():
+    if not is_elsewhere or not value.committed or not _state.trace.evaluates:
         return value
     mesh = jax_mesh(sharding.mesh)
     is_there = value.sharding.device_set == set(mesh.devices.flat)

@@ -1,7 +1,7 @@
 """The linear functions that `vjp` and `linearize` return. They are pytrees, as in JAX.
 
-A linear function computes with values that it closes over. These are its leaves: where it becomes
-part of the arguments or results of another function it is traced, and the graph is its structure.
+The leaves of a linear function are the values that it closes over; its structure is a graph. It
+is traced when it becomes an argument or a result of another function.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,12 +29,12 @@ from minixla_ops.programs.call import call
 
 
 class Sides(NamedTuple):
-    """What a linear function takes and gives; the functions of one are alike.
+    """The argument and result structures of a linear function.
 
     Attributes:
-        taken: the structure of what it takes.
-        shapes: those of the leaves; not all have tangents.
-        given: the structure of what it gives.
+        taken: the structure of its arguments.
+        shapes: the shapes of the leaves; some have no tangents.
+        given: the structure of its results.
     """
 
     taken: Any
@@ -43,22 +43,22 @@ class Sides(NamedTuple):
 
 
 class _Form(NamedTuple):
-    """The structure of a linear function: its graph, and what else is not a value."""
+    """The structure of a linear function: its graph and everything else that is not a value."""
 
     sides: Sides
     graph: Any
     result_tree: Any
     weak: tuple[bool, ...]
-    zeros: tuple[tuple[int, ...] | None, ...]  # of each result the dimensions, if it is float0
+    zeros: tuple[tuple[int, ...] | None, ...]  # for each result its dimensions if it is float0
 
 
 class _LinearFunction:
     """A linear function of the leaves of a pytree.
 
     Args:
-        apply: takes a value for each leaf, None where it has no tangent, and gives all results.
-        sides: what the function takes and gives.
-        where: gives what messages call the leaves of what it takes.
+        apply: takes a value for each leaf, None if it has no tangent, and returns all results.
+        sides: the argument and result structures.
+        where: returns the paths of the argument's leaves for messages.
     """
 
     subject: str
@@ -80,7 +80,7 @@ class _LinearFunction:
         return tree_unflatten(sides.given, self._apply(leaves))
 
     def tree_flatten(self) -> tuple[list[Any], _Form]:
-        """The values that it computes with, and the graph."""
+        """Return the values that the function computes with, and its graph."""
         if self._parts is None:
             self._parts = self._traced()
         return self._parts
@@ -101,7 +101,7 @@ class _LinearFunction:
 
     @classmethod
     def tree_unflatten(cls, form: _Form, values: Sequence[Any]) -> Self:
-        """The linear function that computes with other values."""
+        """Build the linear function with other values."""
         staged = Staged(form.graph, list(values), form.result_tree, list(form.weak))
         moving = list(map(has_tangent, form.sides.shapes))
 
@@ -116,7 +116,7 @@ class _LinearFunction:
 
 @register_pytree_node_class
 class Pullback(_LinearFunction):
-    """Takes a cotangent like the result of a function, gives one for each argument."""
+    """A function from a cotangent of the result to cotangents of the arguments."""
 
     subject = "vjp"
 
@@ -127,7 +127,7 @@ class Pullback(_LinearFunction):
 
 @register_pytree_node_class
 class Pushforward(_LinearFunction):
-    """Takes a tangent for each argument of a function, gives that of the result."""
+    """A function from tangents of the arguments to the tangent of the result."""
 
     subject = "linearize"
 
@@ -160,6 +160,9 @@ def checked_tangents(
                 subject, [tangent], lambda i=index: [f"the {what} of {where()[i]}"]
             )
             own, is_fit = shape_of(value), shape_of(value) is wanted
+            if subject == "vjp" and not has_tangent(primal) and own is shape:
+                # As in JAX, an integer cotangent of an integer result counts as zero.
+                value, is_fit = None, True
         if not is_fit:
             problem = f"the {what} of {where()[index]} does not fit it"
             shown = [f"{where()[index]}: {shape}", f"{what}: {own}"]

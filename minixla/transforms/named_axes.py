@@ -3,7 +3,7 @@
 import copy
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from minixla.core.shapes import DeclaredArray, Shape
 from minixla.core.state import held
 from minixla.core.tracing import _state, shape_of
 from minixla.engine.devices import bound_axes, partitions_along
+from minixla.engine.jax_private import extend_axis_env_nd
 from minixla.sharding.manual_computation import member_of
 from minixla.sharding.mesh import Mesh
 from minixla.transforms import axis_operations
@@ -96,11 +97,18 @@ class MeshAxis(Axis):
         return operation.between_partitions(operand, next(self._channels))
 
 
-def mapped_axis(name: Any, axis: Axis | None) -> AbstractContextManager[None]:
-    """The axis is known by its name to what is traced inside; without a name nothing changes."""
+@contextmanager
+def mapped_axis(name: Any, axis: Axis | None) -> Iterator[None]:
+    """Bind an axis to a name while tracing in a `with` block; without a name, change nothing.
+
+    JAX's functions see the axis too, and JAX's collectives over it become ours.
+    """
     if name is None:
-        return nullcontext()
-    return held("axes", (*_state.axes, (name, axis)), is_observed=True)
+        yield
+        return
+    named = [] if axis is None or name is UNNAMED else [(name, axis.size)]
+    with held("axes", (*_state.axes, (name, axis))), extend_axis_env_nd(named):
+        yield
 
 
 def _axes(
@@ -256,6 +264,7 @@ def all_gather(
     axis_index_groups: Lists = None,
     axis: int = 0,
     tiled: bool = False,
+    to: str = "varying",
 ) -> Tree:
     """The values of all members of a mapped axis (JAX: lax.all_gather).
 
@@ -267,6 +276,9 @@ def all_gather(
         Array([[1, 2],
                [1, 2]], dtype=int32)
     """
+    if to != "varying":
+        options: Any = dict(axis_index_groups=axis_index_groups, axis=axis, tiled=tiled, to=to)
+        return jax.lax.all_gather(x, axis_name, **options)
     (mapped,) = _axes("all_gather", axis_name, axis_index_groups, True)
 
     def gathered(leaf: Any) -> Any:

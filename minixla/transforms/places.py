@@ -36,7 +36,7 @@ def numbers_among(argnums: Any, count: int) -> tuple[int, ...]:
     return tuple(sorted({n % count for n in listed if -count <= n < count}))
 
 
-#: The option of a transformation that marks arguments which are no arrays.
+#: The option of a transformation that marks arguments that are not arrays.
 _STATIC = {
     "jit": "static_argnames",
     "pmap": "static_broadcasted_argnums",
@@ -46,7 +46,7 @@ _STATIC = {
 
 
 def check_leaf(leaf: Any, subject: str, place: str) -> None:
-    """Refuses a leaf that is no array, and too large integers, and says what to do instead."""
+    """Raise an error with advice for a leaf that is not an array, and for too large integers."""
     argument = re.match(r"argument (\w+)", place)
     is_traced = isinstance(leaf, (Tracer, TupleValue))
     if argument is None or is_traced or shape_of_data(leaf) is not None:
@@ -54,10 +54,10 @@ def check_leaf(leaf: Any, subject: str, place: str) -> None:
     name, option = argument[1], _STATIC.get(subject)
     advice = "Give an array, a NumPy scalar or a Python number. "
     if option == "static_argnames":
-        advice += f'For an argument that is no array write {subject}(f, static_argnames="{name}") '
+        advice += f'For an argument of another type use {subject}(f, static_argnames="{name}") '
         advice += "or static_argnums; its values must be hashable."
     elif option is not None:
-        advice += f"For an argument that is no array give {option}, with its position."
+        advice += f"For an argument of another type pass {option} with its position."
     else:
         advice += f"Bind it beforehand: {subject}(functools.partial(f, {name}=...), ...)."
     raise not_a_value(leaf, subject, place, advice)
@@ -66,7 +66,7 @@ def check_leaf(leaf: Any, subject: str, place: str) -> None:
 def check_leaves(subject: str, leaves: Sequence[Any], where: Sequence[str]) -> None:
     """Refuses leaves that are no arrays, and too large integers; of its own JAX knows better."""
     for leaf, place in zip(leaves, where, strict=True):
-        if not hasattr(leaf, "aval"):
+        if isinstance(leaf, Tracer) or not hasattr(leaf, "aval"):
             check_leaf(leaf, subject, place)
 
 

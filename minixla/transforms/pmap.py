@@ -201,7 +201,7 @@ class _Mapping:
 
     def program(self, layout: _Layout, tree: Any, fixed: dict[int, Any], count: int) -> OnMesh:
         """The function of the leaves of `count` arguments, those that are `fixed` left out."""
-        # Without a reference to the programs, which are freed with the function.
+        # Hold no reference to the programs, so that they are freed with the function.
         mapping = replace(self, compiled=Cache())
 
         def of_leaves(*leaves: Any) -> Any:

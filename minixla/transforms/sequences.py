@@ -18,7 +18,13 @@ from minixla.engine.float0 import flatten, structure_places, with_axis
 from minixla.engine.random_keys import shapes_of_members
 from minixla.numpy.operands import static_int
 from minixla.transforms.arguments import checked_function, misfit
-from minixla.transforms.control_flow import carry_places, lifted, stable_body, steps_at_a_time
+from minixla.transforms.control_flow import (
+    carry_places,
+    lifted,
+    runs_in_python,
+    stable_body,
+    steps_at_a_time,
+)
 from minixla.transforms.places import lifted_leaves, other_structure
 from minixla.transforms.typed_functions import Function, Result
 from minixla.transforms.vmap import vmap
@@ -35,10 +41,13 @@ def scan(
     length: int | None = None,
     reverse: bool = False,
     unroll: int | bool = 1,
+    _split_transpose: bool = False,
 ) -> tuple[Result, Any]:
     """The last carry and the stacked results of a function along leading axes (JAX: lax.scan).
 
         for x in xs: carry, y = f(carry, x)
+
+    `_split_transpose` is accepted for compatibility with JAX and changes no result.
 
     Args:
         f: from the carry and one element to the next carry, which is like it, and a result; may
@@ -63,6 +72,8 @@ def scan(
     checked_function(f, "scan")
     elements, xs_tree = lifted("scan", "xs", xs)
     count = _length("scan", "xs", elements, xs_tree, length)
+    if count and runs_in_python():
+        return step_by_step(f, init, tree_unflatten(xs_tree, elements), count, reverse)
     size = steps_at_a_time("scan", unroll) or count
     if size > 1 and count:
         several, xs = partial(_several, f, reverse), tree_unflatten(xs_tree, elements)
@@ -83,6 +94,15 @@ def scan(
     stacked, carried = scan_all(step, elements, [*read, *leaves], count, is_reverse=reverse)
     carry, ys = staged.results([*carried[len(read) :], *stacked])
     return carry, with_axis(ys, count)
+
+
+def step_by_step(f: Function, init: Any, xs: Any, count: int, reverse: bool) -> tuple[Any, Any]:
+    """Run a scan without a loop: call its function once for each step."""
+    carry, steps = init, range(count)[::-1] if reverse else range(count)
+    ys: list[Any] = [None] * count
+    for step in steps:
+        carry, ys[step] = f(carry, tree_map(lambda x, at=step: x[at], xs))
+    return carry, _combined(lambda rows: mxnp.stack(rows), ys)
 
 
 def _length(

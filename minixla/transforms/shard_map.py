@@ -188,7 +188,11 @@ def _axes(mesh: Mesh, manual: tuple[str, ...]) -> dict[str, MeshAxis]:
 
 def _free(mesh: Mesh, manual: tuple[str, ...]) -> tuple[str, ...]:
     """The axes that are not manual, here or in what is around."""
-    around = [each for _, each in _state.axes if isinstance(each, MeshAxis) and each.mesh == mesh]
+    around = [
+        each
+        for _, each in _state.axes
+        if isinstance(each, MeshAxis) and each.mesh.shape == mesh.shape
+    ]
     held = {*manual, *[name for each in around for name in each.names]}
     return tuple([name for name in mesh.axis_names if name not in held])
 

@@ -1,7 +1,7 @@
-"""What functions that are made anew of one function share: `mx.jit(mx.grad(f))` in a loop.
+"""Share traces between transformed copies of one function: `mx.jit(mx.grad(f))` in a loop.
 
-A transformed function remembers how it was made, and of which function. Functions made in the same
-way of the same function are one to `jit`, which traces and compiles them once, as long as that
+A transformed function records the transformation and the original function. `jit` treats
+functions with equal records as one, and traces and compiles it once, as long as the original
 function lives.
 """
 
@@ -19,7 +19,7 @@ from minixla.transforms.typed_functions import Function, Wrapper
 
 
 class _Making(NamedTuple):
-    """How a transformation made a function of another; equal for the same way."""
+    """The record of a transformation and its options; equal records mean equal results."""
 
     key: Any
     make: Callable[[Function], Function]
@@ -32,26 +32,26 @@ class _Making(NamedTuple):
 
 
 class _Origin:
-    """Of which function, and how, one was made; a copy of its attributes does not say so."""
+    """The original function and how it was transformed; copied attributes do not copy it."""
 
     def __init__(self, made: Any, making: _Making, fun: Any) -> None:
         self.made, self.making, self.fun = weakref.ref(made), making, fun
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return object, ()  # in another process nothing is shared
+        return object, ()  # other processes share nothing
 
 
 def remembered_by(made: Any, fun: Any, transformation: Any, args: Any, kwargs: Any) -> None:
-    """Notes on a function that `transformation(fun, *args, **kwargs)` made how it was made."""
+    """Record on a function that `transformation(fun, *args, **kwargs)` returned it."""
     key = transformation, exact(args), exact(tuple(sorted(kwargs.items())))
-    with suppress(TypeError):  # arguments that cannot be hashed
+    with suppress(TypeError):  # the arguments cannot be hashed
         hash(key)
         making = _Making(key, lambda f: transformation(f, *args, **kwargs))
         made.__dict__[ORIGIN] = _Origin(made, making, fun)
 
 
 def shares(transformation: Wrapper) -> Wrapper:
-    """A decorator of transformations whose functions `jit` recognizes."""
+    """Decorate a transformation so that `jit` recognizes its functions."""
 
     @wraps(transformation)
     def transformed(fun: Any, *args: Any, **kwargs: Any) -> Any:
@@ -63,11 +63,11 @@ def shares(transformation: Wrapper) -> Wrapper:
 
 
 class Shared:
-    """What jitted functions of one function share.
+    """The traces that jitted copies of one function share.
 
     Attributes:
-        staged: the function as JAX traces it; it does not keep the function alive.
-        graphs: for each choice of static arguments, the graphs in our own traces.
+        staged: the function that JAX traces; it does not keep the original function alive.
+        graphs: the graphs in our traces, by static arguments.
     """
 
     def __init__(self, fun: Any, found: weakref.ref[Any], makings: tuple[_Making, ...]) -> None:
@@ -78,36 +78,37 @@ class Shared:
                 made = each.make(made)
             return made(*args, **kwargs)
 
-        # Not by functools.wraps, which makes it hold the function.
+        # functools.wraps would make it hold the function.
         again.__name__ = getattr(fun, "__name__", "function")
         with suppress(TypeError, ValueError):
             again.__signature__ = inspect.signature(fun)  # for JAX
-        self.staged = staged = stage_for_jax(again)
+        self.staged = staged = stage_for_jax(again, is_stepped=True)
         for name in ("__name__", "__qualname__", "__module__", "__doc__", "__signature__"):
             with suppress(AttributeError):
                 setattr(staged, name, getattr(again if "sign" in name else fun, name))
         self.graphs: dict[Any, Cache] = {}
 
 
-#: By the identity of functions, while they live.
+#: Keyed by the identity of live functions.
 _SHARED: dict[int, tuple[weakref.ref[Any], dict[Any, Shared]]] = {}
 
 
 def shared_by(fun: Any) -> Shared | None:
-    """What functions that are made like `fun`, of the same function, share; None for others."""
+    """Return the traces shared by functions with the record of `fun`; None without a record."""
     origin, makings = fun, []
     while isinstance(noted := getattr(origin, "__dict__", {}).get(ORIGIN), _Origin):
         if noted.made() is not origin:
-            break  # a wrapper of it, to which functools.wraps copied its attributes
+            break  # a wrapper to which functools.wraps copied the attribute
         makings.append(noted.making)
         origin = noted.fun
     if type(origin).__module__.partition(".")[0] == "minixla":
-        return None  # functions with rules are part of the graphs, and would live as long
+        return None  # the graphs hold functions with rules, which would live as long
     key, way = id(origin), tuple(reversed(makings))
     held = _SHARED.get(key)
     if held is None:
         try:
-            found = weakref.ref(origin, lambda _: _SHARED.pop(key, None))
+            # At the end of the process the module's names may be gone.
+            found = weakref.ref(origin, lambda _, shared=_SHARED: shared.pop(key, None))
         except TypeError:  # a built-in function
             return None
         held = _SHARED[key] = found, {}

@@ -8,7 +8,6 @@ from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypedDict, TypeV
 
 if typing.TYPE_CHECKING:
     from minixla.core.graph import Graph
-    from minixla.tools.layouts import Layouts
     from minixla.transforms.layouts import MeshLike
     from minixla.typing import PyTree
 
@@ -64,7 +63,7 @@ class Jitted(Protocol[Parameters, _Given]):
         """The graph for these arguments."""
         ...
 
-    def shardings(self, *args: Any, **kwargs: Any) -> Layouts:
+    def shardings(self, *args: Any, **kwargs: Any) -> Any:
         """How every instruction's result lies over devices."""
         ...
 

@@ -28,6 +28,7 @@ def vmap(
     out_axes: PyTree = 0,
     axis_name: Hashable | None = None,
     axis_size: int | None = None,
+    spmd_axis_name: Hashable | tuple[Hashable, ...] | None = None,
 ) -> Callable[Parameters, Result]:
     """A function that maps `fun` over array axes (JAX: vmap).
 
@@ -39,6 +40,8 @@ def vmap(
         out_axes: where the mapped axis is in the results; a prefix tree of integers and None.
         axis_name: a name of the axis for collectives.
         axis_size: its size; needed only where no argument is mapped.
+        spmd_axis_name: the mesh axes along which the mapped axis lies in sharding constraints of
+            `fun`. It has no effect: our constraints leave that axis to XLA.
 
     Returns:
         A function of arrays that have the mapped axes, too, as its results have.

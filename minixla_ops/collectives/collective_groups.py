@@ -1,7 +1,6 @@
 """Collectives: who takes part, in the four ways in which XLA reads groups; who a process is."""
 
 from collections.abc import Sequence
-from functools import partial
 from itertools import product
 from typing import Any, ClassVar
 
@@ -12,7 +11,6 @@ from minixla.core.attributes import Boolean, Integer, Integers, Literal, ShapeAt
 from minixla.core.errors import TransformError, explain
 from minixla.core.processes import Meeting, ProcessId, current_process
 from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION
-from minixla_ops.vocabulary.casting import emit_widened
 from minixla_ops.vocabulary.shorthand import as_results
 
 Groups = Sequence[Sequence[int]]
@@ -233,17 +231,13 @@ class Collective(Operation):
         return scaled(operand, dimension, 1, count)
 
     def stablehlo(self, emit, operands, shapes, results):
-        if not any(shape.size for shape in results):  # StableHLO and XLA:CPU refuse that
+        if not any(shape.size for shape in results):  # StableHLO refuses that
             return [emit.constant(Literal.splat(0, shape)) for shape in results]
         # Groups are written out where their size is known: jaxlib's parser dies of an all_to_all
         # without, and the verifiers of others compare shapes with them.
         is_open = self.count and not self.replica_groups and not self.spans_partitions
         given = self.replace(replica_groups=[range(self.count or 0)]) if is_open else self
-        write = partial(Operation.stablehlo, given, emit)
-        if emit.platform != "cpu" or shapes[0].element_type.bits != 2:
-            return write(operands, shapes, results)
-        # XLA:CPU loses all but the first of the 2-bit integers that share a byte.
-        return emit_widened(emit, write, operands, shapes, results)
+        return Operation.stablehlo(given, emit, operands, shapes, results)
 
     def batch(self, operands, dimensions):
         own = {name: self.values[name] for name in self.along}

@@ -10,7 +10,7 @@ from minixla.core import Shape, register
 from minixla.core.attributes import Boolean, attribute
 from minixla.core.processes import current_process
 from minixla_ops.collectives.collective_groups import CHANNEL, GROUPS, Collective, ProcessLists
-from minixla_ops.programs.compositions import Composed
+from minixla_ops.programs.lowering import Lowered
 from minixla_ops.vocabulary.shorthand import add_cotangents, splat
 
 _ONCE = "A process sends to one target at most and receives from one source at most."
@@ -86,7 +86,7 @@ class CollectivePermute(Collective):
 
 
 @register
-class CollectiveBroadcast(Collective, Composed):
+class CollectiveBroadcast(Collective, Lowered):
     """Sends the operand of the first of each group to all of it. XLA: CollectiveBroadcast.
 
     A process in no group gets zeros. XLA lacks the operation on CPU and TPU: there the first of
@@ -122,7 +122,7 @@ class CollectiveBroadcast(Collective, Composed):
         members = self.members()
         return self.exchange(operand, members, itemgetter(0)) if members else _nothing(operand)
 
-    def composition(self, operand):
+    def lowered(self, operand):
         here, result = splat(True, Shape("pred")), None
         for pairs in self._to_members():
             moved = ops.collective_permute(operand, pairs, self.channel_id)
@@ -135,7 +135,7 @@ class CollectiveBroadcast(Collective, Composed):
     def stablehlo(self, emit, operands, shapes, results):
         # StableHLO has no groups of several sizes.
         several = len(set(map(len, self.replica_groups))) > 1
-        rule = Composed if several or emit.platform in ("cpu", "tpu") else Collective
+        rule = Lowered if several else Collective
         return rule.stablehlo(self, emit, operands, shapes, results)
 
     def jvp(self, primals, tangents, results):

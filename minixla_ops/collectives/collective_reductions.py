@@ -18,15 +18,15 @@ from minixla_ops.collectives import collective_groups
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.folds.fold_programs import fold_in_order
 from minixla_ops.programs import computations
-from minixla_ops.programs.compositions import Composed
 from minixla_ops.programs.computations import Computation, monoid_of
+from minixla_ops.programs.lowering import Lowered
 from minixla_ops.programs.reference_evaluation import apply_elementwise
 from minixla_ops.vocabulary.batch_dimensions import to_front
 from minixla_ops.vocabulary.shorthand import array_shape, as_results, as_tuple, splat
 from minixla_ops.vocabulary.tuple_operations import tuple_leaves
 
 
-class _Reducing(collective_groups.Collective, Composed):
+class _Reducing(collective_groups.Collective, Lowered):
     """Base class: combines the operands of a group, element by element and in its order.
 
     Derivatives: a sum is linear. The tangent of a maximum or minimum is the mean of the tangents
@@ -76,7 +76,7 @@ class _Reducing(collective_groups.Collective, Composed):
         members = self.members()
         return self.exchange(operands, members, combined, computation=self.computation, **how)
 
-    def composition(self, *operands):
+    def lowered(self, *operands):
         size = self.group_size()
         results = []
         for operand in operands:
@@ -93,7 +93,7 @@ class _Reducing(collective_groups.Collective, Composed):
         kind = shapes[0].element_type
         known = ("and", "or") if kind.kind == "pred" else ("add", "mul", "max", "min")
         is_native = kind.bits != 2 and monoid_of(self.computation) in known
-        rule = collective_groups.Collective if is_native or not emit.platform else Composed
+        rule = collective_groups.Collective if is_native or not emit.platform else Lowered
         return rule.stablehlo(self, emit, operands, shapes, results)
 
     def is_linear_in(self, variables):

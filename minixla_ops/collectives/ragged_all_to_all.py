@@ -11,8 +11,8 @@ from minixla.core.errors import IndexingError, explain
 from minixla.core.processes import current_process
 from minixla_ops.collectives.collective_groups import CHANNEL, GROUPS, Collective
 from minixla_ops.elementwise.operators import convert
-from minixla_ops.programs.compositions import Composed
 from minixla_ops.programs.computations import sum_over
+from minixla_ops.programs.lowering import Lowered
 from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch
 from minixla_ops.vocabulary.shorthand import array_shape, splat, zeros
 
@@ -20,7 +20,7 @@ _INDEX = Shape("s32")
 
 
 @register
-class RaggedAllToAll(Composed, Collective):
+class RaggedAllToAll(Lowered, Collective):
     """Sends slices of rows to each member, which writes them into its output. XLA: RaggedAllToAll.
 
     For each member i of the group (and each update u, where offsets and sizes have two dimensions)
@@ -107,7 +107,7 @@ class RaggedAllToAll(Composed, Collective):
                 _refuse(f"rows {start}:{start + size} of an input of {len(rows)} are sent")
             yield rows[start : start + size], place, wanted
 
-    def composition(self, *operands):
+    def lowered(self, *operands):
         rows, starts, sizes, output, places, _ = operands
         members, updates = array_shape(starts).dimensions[0], array_shape(starts).size
         count, *rest = array_shape(rows).dimensions

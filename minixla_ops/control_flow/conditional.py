@@ -110,7 +110,7 @@ class Conditional(RunsPrograms):
             each.graph if each.known == joint else entered_graph(branch, trace, known, joint).graph
             for each, branch in zip(made, self.branches, strict=True)
         ]
-        return Conditional(tuple(branches)), known, joint
+        return self.replace(branches=tuple(branches)), known, joint
 
     def enter(self, trace, operands):
         index, *_ = trace.as_known(operands[0], None)
@@ -132,10 +132,10 @@ class Conditional(RunsPrograms):
         index, *rest = operands
         halves = _reverse_halves(self.branches[0], self.branches, tuple(active[1:]))
         forward, backward, active_outputs, active_inputs, reread = halves
-        everything = forward(index, *rest)
+        everything = self.replace(branches=forward)(index, *rest)
         results = everything[: len(active_outputs)]
         kept = [*everything[len(results) :], *[rest[number] for number in reread]]
-        pull = partial(backward, index, *kept)
+        pull = partial(self.replace(branches=backward), index, *kept)
         return results, pullback_by(pull, results, active_outputs, (False, *active_inputs))
 
     def batch_of(self, size, operands, dimensions):
@@ -154,7 +154,7 @@ class Conditional(RunsPrograms):
         batched = [batched_graph(branch, given, size) for branch in branches]
         places = in_front(_any_of_each([running.batched_of(each.known) for each in batched]))
         wholes = tuple([over_batch(branch, given, size, places) for branch in branches])
-        return Conditional(wholes)(*operands), places
+        return self.replace(branches=wholes)(*operands), places
 
 
 def _any_of_each(columns: Sequence[Sequence[bool]]) -> Flags:
@@ -163,7 +163,7 @@ def _any_of_each(columns: Sequence[Sequence[bool]]) -> Flags:
 
 @remembered
 def _reverse_halves(kept_with: Graph, branches: Sequence[Graph], active: Flags) -> tuple[Any, ...]:
-    """The two halves of a reverse derivative; active results and operands; which the second reads.
+    """The branches of both halves of a reverse derivative; active results and operands; rereads.
 
     The first gives the results, and in slots what is kept of them: what one branch keeps may stand
     where another keeps something else. The second reads the slots, these operands and cotangents.
@@ -200,8 +200,8 @@ def _reverse_halves(kept_with: Graph, branches: Sequence[Graph], active: Flags) 
 
         return program(function, taken, half.backward.name)
 
-    forward = Conditional(tuple(map(keeping, halves, places)))
-    backward = Conditional(tuple(map(pulling, halves, places)))
+    forward = tuple(map(keeping, halves, places))
+    backward = tuple(map(pulling, halves, places))
     return forward, backward, active_outputs, active_inputs, reread
 
 

@@ -6,14 +6,14 @@ from typing import Any
 from minixla.core import Graph, Operation, Shape, register, shape_of
 from minixla.core.attributes import Instance, Integer, Integers, attribute
 from minixla.core.builders import builds, operand_list
-from minixla_ops.programs.compositions import Composed, composed_program
 from minixla_ops.programs.computations import apply_computation, check_computation, computation_of
+from minixla_ops.programs.lowering import Lowered, lowered_program
 from minixla_ops.programs.reference_evaluation import apply_elementwise
 from minixla_ops.vocabulary.shorthand import listed
 
 
 @register
-class Map(Composed):
+class Map(Lowered):
     """A computation of scalars applied to the elements at each position. XLA: Map.
 
         result[i, ...] = computation(operands[0][i, ...], ..., static operands)
@@ -72,7 +72,7 @@ class Map(Composed):
         count = len(operands) - self.static_count
         return apply_elementwise(self.computation, operands[:count], operands[count:])[0]
 
-    def composition(self, *operands):
+    def lowered(self, *operands):
         count = len(operands) - self.static_count
         return apply_computation(self.computation, operands[:count], operands[count:])[0]
 
@@ -80,14 +80,14 @@ class Map(Composed):
         # XLA wants element-wise operations of StableHLO in a map.
         steps = [step.op for step in self.computation.instructions]
         is_known = all(each.is_elementwise and each.stablehlo_name for each in steps)
-        rule = Composed if self.static_count or not is_known else Operation
+        rule = Lowered if self.static_count or not is_known else Operation
         return rule.stablehlo(self, emit, operands, shapes, results)
 
     def hlo(self, emit, operands, shapes, result):
         if not self.static_count:
             return super().hlo(emit, operands, shapes, result)
         # HLO's map has no static operands.
-        program = composed_program(self, tuple(shapes))
+        program = lowered_program(self, tuple(shapes))
         return emit.instruction("call", operands, result, to_apply=program)
 
 

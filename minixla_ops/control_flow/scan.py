@@ -16,8 +16,8 @@ from minixla.core.tracing import evaluate_graph, shape_of
 from minixla_ops.control_flow import loop_reverse, loops
 from minixla_ops.programs import runs_programs as running
 from minixla_ops.programs.call import call
-from minixla_ops.programs.compositions import Composed, composed_program
 from minixla_ops.programs.computations import Computation, computation_of
+from minixla_ops.programs.lowering import Lowered, lowered_program
 from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.programs.runs_programs import Flags, RunsPrograms, in_front, merged, parted, split
 from minixla_ops.vocabulary.batch_dimensions import member_shapes, move_dimension
@@ -25,7 +25,7 @@ from minixla_ops.vocabulary.shorthand import zeros
 
 
 @register
-class Scan(RunsPrograms, Composed):
+class Scan(RunsPrograms, Lowered):
     """Calls `to_apply` with the elements of each step and the carry. XLA: Scan.
 
         for i in 0 ... N-1 (reversed: N-1 ... 0):
@@ -55,7 +55,6 @@ class Scan(RunsPrograms, Composed):
     """
 
     operands = ("inputs and inits...",)
-    lacking = {"cuda": "s4 u4"}
     to_apply: Graph = attribute(Instance(Graph))
     carries: int = attribute(Integer(0), hlo="num_carries")
     length: int = attribute(Integer(0), hlo=None)
@@ -106,7 +105,7 @@ class Scan(RunsPrograms, Composed):
             carried = found[len(stacks) :]
         return (*[np.moveaxis(stack, 0, self.scan_dimension) for stack in stacks], *carried)
 
-    def composition(self, *operands):
+    def lowered(self, *operands):
         count, results = len(operands) - self.carries, len(self.to_apply.outputs) - self.carries
         if self.scan_dimension:
             moved = [move_dimension(each, self.scan_dimension, 0) for each in operands[:count]]
@@ -138,17 +137,17 @@ class Scan(RunsPrograms, Composed):
         return self.replace(to_apply=step.graph, carries=carries), known, step.known
 
     def stablehlo(self, emit, operands, shapes, results):
-        return Composed.stablehlo(self, emit, operands, shapes, results)
+        return Lowered.stablehlo(self, emit, operands, shapes, results)
 
     def linearize(self, operands, active):
         if not self.scan_dimension:
             return loop_reverse.linearize_scan(self, operands, active)
-        moved = composed_program(self, tuple(map(shape_of, operands)))
+        moved = lowered_program(self, tuple(map(shape_of, operands)))
         return call_vjp_graphs(vjp_graphs(moved, tuple(active)), operands)
 
     def batch_of(self, size, operands, dimensions):
         if self.scan_dimension:  # a batch in front would move it, in what has one
-            moved = composed_program(self, member_shapes(operands, dimensions))
+            moved = lowered_program(self, member_shapes(operands, dimensions))
             batched, places = batched_graph(moved, tuple(dimensions), size)
             return call(batched, *operands), places
         given = running.batched_of(dimensions)

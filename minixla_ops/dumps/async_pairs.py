@@ -42,7 +42,7 @@ class Done(Internal):
             self.refuse("C1", problem, f"It is the second half of {first}.")
         return start.elements[self.index]
 
-    def composition(self, start):
+    def lowered(self, start):
         return ops.get_tuple_element(start, self.index)
 
 
@@ -66,7 +66,7 @@ class CopyStart(_Start):
     def shape(self, operand):
         return TupleShape([operand, operand, Shape("u32")])
 
-    def composition(self, operand):
+    def lowered(self, operand):
         return ops.tuple([operand, operand, splat(0, Shape("u32"))])
 
     @classmethod
@@ -99,7 +99,7 @@ class _StartOf(_Start):
     def shape(self, operand):
         return TupleShape([operand, self.collective.infer((operand,))])
 
-    def composition(self, operand):
+    def lowered(self, operand):
         return ops.tuple([operand, self.collective(operand)])
 
     def hlo_attributes(self, shapes):
@@ -133,7 +133,7 @@ class AllReduceStart(_StartOf, whole=AllReduce):
     def shape(self, operand):
         return self.collective.infer((operand,))
 
-    def composition(self, operand):
+    def lowered(self, operand):
         return self.collective(operand)
 
 
@@ -174,7 +174,7 @@ class AsyncStart(_Start):
             self.refuse_attribute("C3", f"the computation has {len(results)} results")
         return TupleShape([TupleShape(operands), *results, Shape("s32")])
 
-    def composition(self, *operands):
+    def lowered(self, *operands):
         (result,) = ops.call(self.computation, *operands)
         return ops.tuple([ops.tuple(operands), result, splat(0, Shape("s32"))])
 

@@ -11,17 +11,18 @@ import minixla_ops as ops
 from minixla.core import TOKEN, Graph, Shape, attributes, current_trace, under
 from minixla.core.attributes import Instance, Integer, Integers, ShapeAttribute, Text, attribute
 from minixla.core.batching import BatchTracer
+from minixla.core.builders import derived
 from minixla.core.errors import ImportError_, TransformError, explain
 from minixla.core.forward import ForwardTrace, ForwardTracer
 from minixla.core.operation import EVERY_OPERAND, register
 from minixla_ops.programs.call import Call
-from minixla_ops.programs.compositions import Composed, composed_program
+from minixla_ops.programs.lowering import Lowered, lowered_program
 from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.random.random_samples import next_state
 from minixla_ops.vocabulary.shorthand import array_shape, as_tuple, splat
 
 
-class Internal(Composed):
+class Internal(Lowered):
     """Base class of the instructions that XLA makes itself: all rules follow from `composition`.
 
     Programs read from a dump hold them; their builders refuse.
@@ -33,7 +34,7 @@ class Internal(Composed):
     only_arrays = False
 
     def stablehlo(self, emit, operands, shapes, results):
-        return emit.expand(composed_program(self, tuple(shapes)), operands)
+        return emit.expand(lowered_program(self, tuple(shapes)), operands)
 
     def forward(self, primals, tangents):
         tracer = partial(ForwardTracer, ForwardTrace(current_trace()))
@@ -48,7 +49,7 @@ class Internal(Composed):
         """The results for the parent of a tracer's trace, and what is known of each, or None."""
         pairs, (trace,) = zip(operands, known, strict=True), tracer.args
         with under(trace):
-            outputs = self.composition(*[x if p is None else tracer(x, p) for x, p in pairs])
+            outputs = self.lowered(*[x if p is None else tracer(x, p) for x, p in pairs])
         results = as_tuple(outputs)
         found = [(x.value, x.known) if trace.is_own(x) else (x, None) for x in results]
         values, carried = map(tuple, zip(*found, strict=True))
@@ -56,14 +57,14 @@ class Internal(Composed):
 
 
 def refusing(operation: type[Internal]) -> Callable[..., NoReturn]:
-    """The builder function of an internal instruction, which says what to use instead."""
+    """Return the builder of an internal instruction: an error that names the alternative."""
     name = operation.builder_name
 
     def builder(*operands: Any, **attributes: Any) -> NoReturn:
         problem = f"{operation.hlo_name} is internal to XLA: its passes make it, programs do not"
         raise explain(TransformError, name, problem, advice=operation.instead)
 
-    builder.__name__ = builder.__qualname__ = name
+    builder = derived(operation, builder)
     builder.__doc__ = (
         f"Refuses: {operation.hlo_name} is internal to XLA. {operation.instead}\n\n"
         f"XLA: {operation.name}.\n\n"
@@ -81,7 +82,7 @@ class Identity(Internal):
     def shape(self, operand, *others):
         return operand
 
-    def composition(self, operand, *others):
+    def lowered(self, operand, *others):
         return operand
 
 
@@ -168,7 +169,7 @@ class Bitcast(Internal):
                 self.refuse_attribute("C2", f"{layout} is no layout of {shape}")
         return result
 
-    def composition(self, operand):
+    def lowered(self, operand):
         memory, result = operand, self.output_shape
         if self.operand_layout is not None:
             memory = ops.transpose(operand, self.operand_layout[::-1])
@@ -233,7 +234,7 @@ class Fusion(Internal):
     def reference(self, *operands):
         return tuple(reference_graph(self.computation, operands))
 
-    def composition(self, *operands):
+    def lowered(self, *operands):
         return ops.call(self.computation, *operands)
 
     def linearize(self, operands, active):
@@ -262,7 +263,7 @@ class RngGetAndUpdateState(Internal):
     def reference(self):
         return next_state(self.delta)
 
-    def composition(self):
+    def lowered(self):
         low, high = (splat(each, Shape("u64")) for each in (0, 2**64 - 1))
         return ops.rng_uniform(low, high, self.shape())
 
@@ -288,7 +289,7 @@ class ElidedConstant(Internal):
     def shape(self):
         return self.output_shape
 
-    def composition(self):
+    def lowered(self):
         problem = f"line {self.line}: the text leaves out the numbers of the constant {self.label}"
         how = "compiler_ir('hlo').as_hlo_text(True), --xla_dump_large_constants"
         advice = f"Print the program with its large constants ({how}), and import that."

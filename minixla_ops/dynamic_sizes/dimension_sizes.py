@@ -14,6 +14,7 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core import Operation, Shape, register, shape_of
 from minixla.core.attributes import Boolean, Dimension, attribute
+from minixla.core.builders import builds
 from minixla.core.errors import AttributeValueError, DerivativeError, TransformError, explain
 from minixla.core.linear import with_sizes_of
 from minixla.core.registry import fill_role
@@ -71,18 +72,19 @@ class GetDimensionSize(_OfDimension):
     def batch(self, operands, dimensions):
         return self(*operands, dimension=self.dimension + (self.dimension >= dimensions[0])), None
 
-    @staticmethod
-    def build(operand: Any, dimension: int) -> Any:
-        operation = GetDimensionSize(dimension)
-        if not isinstance(operand, Shape):
-            return operation(operand)
-        operation.infer((operand,))
-        if not operand.dynamic[dimension]:
-            return np.int32(operand.dimensions[dimension])
-        problem = "the size of a dynamic tangent is not known"
-        advice = "In a jvp rule set dynamic sizes back to their bounds with set_dimension_size"
-        advice = f"{advice}, or give the function a rule with mx.custom_vjp."
-        raise explain(DerivativeError, "transpose", problem, [f"tangent {operand}"], advice)
+
+@builds(GetDimensionSize)
+def get_dimension_size(operand: Any, dimension: int) -> Any:
+    operation = GetDimensionSize(dimension)
+    if not isinstance(operand, Shape):
+        return operation(operand)
+    operation.infer((operand,))
+    if not operand.dynamic[dimension]:
+        return np.int32(operand.dimensions[dimension])
+    problem = "the size of a dynamic tangent is not known"
+    advice = "In a jvp rule set dynamic sizes back to their bounds with set_dimension_size"
+    advice = f"{advice}, or give the function a rule with mx.custom_vjp."
+    raise explain(DerivativeError, "transpose", problem, [f"tangent {operand}"], advice)
 
 
 @register
@@ -151,20 +153,21 @@ class SetDimensionSize(_OfDimension):
         at = dimensions[0]
         return self(*operands, dimension=self.dimension + (self.dimension >= at)), at
 
-    @staticmethod
-    def build(operand: Any, val: Any, dimension: int) -> Any:
-        operation = SetDimensionSize(dimension)
-        shape: Any = shape_of(operand, operation.builder_name)
-        operation.infer((shape, SIZE))
-        bound = shape.dimensions[dimension]
-        if isinstance(val, (int, np.integer)) and not isinstance(val, bool):
-            if not 0 <= val <= bound:
-                given = f"operand {shape}", f"dimension {dimension}"
-                raise operation._out_of_range(val, bound, *given)
-            if val == bound:
-                return static(operand, dimension)
-            val = np.int32(val)
-        return operation(static(operand, dimension), val)
+
+@builds(SetDimensionSize)
+def set_dimension_size(operand: Any, val: Any, dimension: int) -> Any:
+    operation = SetDimensionSize(dimension)
+    shape: Any = shape_of(operand, operation.builder_name)
+    operation.infer((shape, SIZE))
+    bound = shape.dimensions[dimension]
+    if isinstance(val, (int, np.integer)) and not isinstance(val, bool):
+        if not 0 <= val <= bound:
+            given = f"operand {shape}", f"dimension {dimension}"
+            raise operation._out_of_range(val, bound, *given)
+        if val == bound:
+            return static(operand, dimension)
+        val = np.int32(val)
+    return operation(static(operand, dimension), val)
 
 
 def refuse_ragged(operation: Operation, dimensions: Sequence[int | None]) -> None:

@@ -11,6 +11,7 @@ import minixla_ops as ops
 from minixla.core import Operation, Shape, register
 from minixla.core.attributes import Boolean, Integers, attribute
 from minixla.core.attributes import Sequence as SequenceOf
+from minixla.core.builders import builds
 from minixla.core.errors import AttributeValueError, explain
 from minixla_ops.dynamic_sizes.dimension_sizes import SIZE, refuse_ragged, static
 from minixla_ops.vocabulary.batch_dimensions import move_dimension
@@ -104,13 +105,14 @@ class DynamicReshape(Operation):
         bounds, flags = (size, *self.new_size_bounds), (False, *self.dims_are_dynamic)
         return DynamicReshape(bounds, flags)(operand, np.int32(size), *operands[1:]), 0
 
-    @staticmethod
-    def build(
-        operand: Any,
-        dim_sizes: Sequence[Any],
-        new_size_bounds: Sequence[int],
-        dims_are_dynamic: Sequence[bool],
-    ) -> Any:
-        given = operand_list(dim_sizes, "dynamic_reshape", "dim_sizes")
-        sizes = [np.int32(s) if isinstance(s, int) and abs(s) < 2**31 else s for s in given]
-        return DynamicReshape(new_size_bounds, dims_are_dynamic)(operand, *sizes)
+
+@builds(DynamicReshape)
+def dynamic_reshape(
+    operand: Any,
+    dim_sizes: Sequence[Any],
+    new_size_bounds: Sequence[int],
+    dims_are_dynamic: Sequence[bool],
+) -> Any:
+    given = operand_list(dim_sizes, "dynamic_reshape", "dim_sizes")
+    sizes = [np.int32(s) if isinstance(s, int) and abs(s) < 2**31 else s for s in given]
+    return DynamicReshape(new_size_bounds, dims_are_dynamic)(operand, *sizes)

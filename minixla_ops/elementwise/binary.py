@@ -1,25 +1,23 @@
 """Element-wise arithmetic of two operands, and operations on their bits."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 import minixla_ops as ops
 from minixla.core import ELEMENT_TYPES, element_type, register
-from minixla.core.builders import builds
+from minixla.core.builders import derived
 from minixla.core.linear import add_cotangents
 from minixla.core.operation_docstrings import joined, sections
 from minixla.core.registry import fill_role
 from minixla.core.tracebacks import hide_frames
 from minixla_ops.elementwise import families
 from minixla_ops.elementwise import numpy_special as special
-from minixla_ops.elementwise.families import Binary, Expandable, named_row
+from minixla_ops.elementwise.families import Binary
 from minixla_ops.movement.broadcasting import broadcast_operands
-from minixla_ops.movement.joined_pads import joined_pads
 from minixla_ops.vocabulary.casting import cast
-from minixla_ops.vocabulary.shorthand import full_like, ones_like
+from minixla_ops.vocabulary.shorthand import array_shape, full_like, ones_like
 
 
 @register
@@ -95,7 +93,7 @@ class Div(Binary):
     """lhs / rhs; of integers rounded toward zero. XLA: Div.
 
     XLA leaves an integer divided by 0, and the least one divided by -1, to the implementation; here
-    they are as on XLA:CPU, which sets all bits of the first and wraps the second.
+    all bits of the first are set and the second wraps.
 
     Example:
         >>> ops.div(np.float32([1, 2]), np.float32([2, 2]))
@@ -136,7 +134,7 @@ class Div(Binary):
 class Rem(Binary):
     """The remainder of lhs / rhs, with the sign of lhs (C's fmod). XLA: Rem.
 
-    Of an integer and 0 it is, as on XLA:CPU, the integer; of the least one and -1 it is 0.
+    Of an integer and 0 it is the integer; of the least one and -1 it is 0.
 
     Example:
         >>> ops.rem(np.int32([7, -7]), np.int32([3, 3]))
@@ -156,8 +154,6 @@ class Pow(Binary):
     """lhs raised to the power rhs. XLA: Pow.
 
     Powers of integers wrap; those with a negative exponent are rounded toward zero (and 0 for 0).
-    XLA:CPU takes an integer exponent modulo 64, so that its powers differ beyond; those that
-    `mx.numpy.power` gives of odd numbers alone.
 
     Example:
         >>> ops.pow(np.float32([2, 4]), np.float32([3, 0.5]))
@@ -187,15 +183,20 @@ def _chosen(is_first: Any, lhs: Any, rhs: Any) -> Any:
     return ops.select(ops.ne(lhs, lhs) | (is_first & ops.eq(rhs, rhs)), lhs, rhs)
 
 
-class _Extremum(Expandable, Binary):
+class _Extremum(Binary):
     """Base class of Max and Min. Where the operands are equal, each has half of the derivative.
 
-    StableHLO's of complex numbers are not used: XLA:CPU compares only the real parts.
+    StableHLO's of complex numbers are not used: XLA compares only the real parts.
     """
 
     element_types = families.ALL
     #: How the operand that is chosen compares with the other.
     direction = ""
+
+    def lowered(self, lhs, rhs):
+        if not array_shape(lhs).element_type.is_complex:
+            return NotImplemented
+        return _chosen(ops.compare(lhs, rhs, self.direction), lhs, rhs)
 
     def derivatives(self, lhs, rhs, result):
         return lambda: self._share(lhs, rhs), lambda: self._share(rhs, lhs)
@@ -220,7 +221,6 @@ class Max(_Extremum):
     stablehlo_name = "maximum"
     direction = "GT"
     numpy = special.maximum
-    of_complex = staticmethod(lambda lhs, rhs: _chosen(ops.gt(lhs, rhs), lhs, rhs))
 
 
 @register
@@ -237,7 +237,6 @@ class Min(_Extremum):
     stablehlo_name = "minimum"
     direction = "LT"
     numpy = special.minimum
-    of_complex = staticmethod(lambda lhs, rhs: _chosen(ops.lt(lhs, rhs), lhs, rhs))
 
 
 @register
@@ -297,7 +296,7 @@ def binary_builder(operation: type[Binary]) -> Callable[..., Any]:
             hide_frames(error)
             raise
 
-    builder = builds(operation)(builder)
+    builder = derived(operation, builder)
     builder.__doc__ = joined({**sections(builder.__doc__ or ""), **_ARGUMENTS})
     return builder
 
@@ -338,34 +337,83 @@ class _Shift(_Bitwise):
         return cast(super().reference(cast(lhs, seen), cast(rhs, seen)), kind)
 
 
-_row = partial(named_row, _Bitwise, types=("int32", "int32"))
-_shift = partial(named_row, _Shift, types=("int32", "int32"))
-_row("and", np.bitwise_and)(
-    "The bits that lhs and rhs both have; of pred a logical and.", "0b1100 and 0b1010 -> 8"
-)
-_row("or", np.bitwise_or)(
-    "The bits that lhs or rhs has; of pred a logical or.", "0b1100 and 0b1010 -> 14"
-)
-_row("xor", np.bitwise_xor)(
-    "The bits that one of lhs and rhs has; of pred whether they differ.", "0b1100 and 0b1010 -> 6"
-)
-_shift("shift_left", np.left_shift)(
-    "The bits of lhs moved left by rhs; zeros come in.", "[1, 3] and [4, 1] -> [16,  6]"
-)
-_shift("shift_right_logical", np.right_shift)(
-    "The bits of lhs moved right by rhs; zeros come in.", "[-8, 8] and [28, 1] -> [15,  4]"
-)
-_shift("shift_right_arithmetic", np.right_shift, seen_as="s")(
-    "The bits of lhs moved right by rhs; its first bit is repeated.",
-    "[-8, 8] and [1, 1] -> [-4,  4]",
-)
+@register
+class And(_Bitwise):
+    """The bits that lhs and rhs both have; of pred a logical and. XLA: And.
 
-_ADD = Add()
+    Example:
+        >>> ops.and_(np.int32(0b1100), np.int32(0b1010))
+        Array(8, dtype=int32)
+    """
+
+    stablehlo_name = "and"
+    numpy = np.bitwise_and
 
 
-def _sum_of_cotangents(first: Any, second: Any) -> Any:
-    joined = joined_pads(first, second)
-    return _ADD(first, second) if joined is None else joined
+@register
+class Or(_Bitwise):
+    """The bits that lhs or rhs has; of pred a logical or. XLA: Or.
+
+    Example:
+        >>> ops.or_(np.int32(0b1100), np.int32(0b1010))
+        Array(14, dtype=int32)
+    """
+
+    stablehlo_name = "or"
+    numpy = np.bitwise_or
 
 
-fill_role("add", _sum_of_cotangents)
+@register
+class Xor(_Bitwise):
+    """The bits that one of lhs and rhs has; of pred whether they differ. XLA: Xor.
+
+    Example:
+        >>> ops.xor(np.int32(0b1100), np.int32(0b1010))
+        Array(6, dtype=int32)
+    """
+
+    stablehlo_name = "xor"
+    numpy = np.bitwise_xor
+
+
+@register
+class ShiftLeft(_Shift):
+    """The bits of lhs moved left by rhs; zeros come in. XLA: ShiftLeft.
+
+    Example:
+        >>> ops.shift_left(np.int32([1, 3]), np.int32([4, 1]))
+        Array([16,  6], dtype=int32)
+    """
+
+    stablehlo_name = "shift_left"
+    numpy = np.left_shift
+
+
+@register
+class ShiftRightLogical(_Shift):
+    """The bits of lhs moved right by rhs; zeros come in. XLA: ShiftRightLogical.
+
+    Example:
+        >>> ops.shift_right_logical(np.int32([-8, 8]), np.int32([28, 1]))
+        Array([15,  4], dtype=int32)
+    """
+
+    stablehlo_name = "shift_right_logical"
+    numpy = np.right_shift
+
+
+@register
+class ShiftRightArithmetic(_Shift):
+    """The bits of lhs moved right by rhs; its first bit is repeated. XLA: ShiftRightArithmetic.
+
+    Example:
+        >>> ops.shift_right_arithmetic(np.int32([-8, 8]), np.int32([1, 1]))
+        Array([-4,  4], dtype=int32)
+    """
+
+    stablehlo_name = "shift_right_arithmetic"
+    numpy = np.right_shift
+    seen_as = "s"
+
+
+fill_role("add", Add())

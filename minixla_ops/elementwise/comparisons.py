@@ -8,17 +8,18 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core.element_types import ELEMENT_TYPES, F32, ElementType, element_type
 from minixla.core.errors import AttributeValueError, explain
-from minixla_ops.elementwise.families import ALL, Binary, Expandable, row
+from minixla.core.operation import register
+from minixla_ops.elementwise.families import ALL, Binary
 from minixla_ops.elementwise.numpy_special import lexicographic
 from minixla_ops.movement.broadcasting import broadcast_operands
-from minixla_ops.vocabulary.shorthand import written
+from minixla_ops.vocabulary.shorthand import array_shape, written
 
 _NUMPY: dict[str, Callable[..., Any]] = dict(
     EQ=np.equal, NE=np.not_equal, GE=np.greater_equal, GT=np.greater, LE=np.less_equal, LT=np.less
 )
 
 
-class Comparison(Expandable, Binary):
+class Comparison(Binary):
     """Base class: whether a relation holds between lhs and rhs. The result is pred.
 
     Floats are compared as IEEE 754 says: relations with a NaN are false except `Ne`, and -0 equals
@@ -36,7 +37,7 @@ class Comparison(Expandable, Binary):
     is_cheap = True
     zero_derivative = "the result is pred"
     direction: ClassVar[str]
-    total_order: ClassVar[bool]
+    total_order: ClassVar[bool] = False
 
     def result_shape(self, operand):
         return operand.with_element_type(ELEMENT_TYPES["pred"])
@@ -52,34 +53,32 @@ class Comparison(Expandable, Binary):
 
     def stablehlo(self, emit, operands, shapes, results):
         shape: Any = shapes[0]
-        if self.expansion(shape) is not None:
-            return super().stablehlo(emit, operands, shapes, results)
         kind = shape.element_type
+        if self._is_lexicographic(kind) or self._is_of_six_bits(kind):
+            return super().stablehlo(emit, operands, shapes, results)
         how = _COMPARE_TYPES.get(kind.kind, "FLOAT")
         how = "TOTALORDER" if self.total_order and kind.is_float else how
         text = f"stablehlo.compare {self.direction}, {', '.join(operands)}, {how}"
         return written(emit, text, shapes, results[0])
 
-    def expansion(self, shape):
-        kind = shape.element_type
-        if self._is_lexicographic(kind):
-            return self._by_parts
-        # XLA dies of types of 6 bits; they have no NaN, so that f32 has the same order.
-        is_narrow = self.total_order and kind.is_float and kind.bits == 6
-        return self._of_wide if is_narrow else None
-
-    def _by_parts(self, lhs: Any, rhs: Any) -> Any:
-        # StableHLO's own has this meaning, but XLA:CPU compares only the real parts.
+    def lowered(self, lhs, rhs):
+        kind = array_shape(lhs).element_type
+        if self._is_of_six_bits(kind):
+            # XLA crashes on these types. They have no NaN, so f32 gives the same order.
+            return self(*[ops.convert_element_type(each, F32) for each in (lhs, rhs)])
+        if not self._is_lexicographic(kind):
+            return NotImplemented
+        # StableHLO's own has this meaning, but XLA compares only the real parts.
         real, imag = ([part(each) for each in (lhs, rhs)] for part in (ops.real, ops.imag))
         holds = MEMBERS[self.direction, False]()
         return ops.select(ops.eq(real[0], real[1]), holds(*imag), holds(*real))
 
-    def _of_wide(self, lhs: Any, rhs: Any) -> Any:
-        return self(*[ops.convert_element_type(each, F32) for each in (lhs, rhs)])
-
     def hlo_attributes(self, shapes):
         in_total_order = self.total_order and shapes[0].element_type.is_float
         return {"direction": self.direction, "type": "TOTALORDER" if in_total_order else None}
+
+    def _is_of_six_bits(self, kind: ElementType) -> bool:
+        return self.total_order and kind.is_float and kind.bits == 6
 
     def _is_lexicographic(self, kind: ElementType) -> bool:
         return kind.is_complex and self.direction not in ("EQ", "NE")
@@ -101,45 +100,167 @@ def total_order(array: np.ndarray, kind: ElementType) -> np.ndarray:
     return position
 
 
-def _row(direction: str, total_order: bool = False) -> Callable[[str, str], None]:
-    name, types = direction.title() + ("TotalOrder" if total_order else ""), ("float32", "bool")
-    found = {"direction": direction, "total_order": total_order, "spec_names": (name, "Compare")}
-    return row(Comparison, name, types, **found)
+@register
+class Eq(Comparison):
+    """Whether lhs = rhs. XLA: Eq.
+
+    Example:
+        >>> ops.eq(np.float32([1, 2]), np.float32([2, 2]))
+        Array([False,  True], dtype=bool)
+    """
+
+    spec_names = "Eq", "Compare"
+    direction = "EQ"
 
 
-_row("EQ")("Whether lhs = rhs.", "[1, 2] and [2, 2] -> [False,  True]")
-_row("NE")(
-    "Whether lhs and rhs differ; true where either is NaN.",
-    "[1, np.nan] and [1, np.nan] -> [False,  True]",
-)
-_row("GE")("Whether lhs >= rhs.", "[1, 2] and [2, 2] -> [False,  True]")
-_row("GT")("Whether lhs > rhs.", "[1, 3] and [2, 2] -> [False,  True]")
-_row("LE")("Whether lhs <= rhs.", "[1, 3] and [2, 2] -> [ True, False]")
-_row("LT")("Whether lhs < rhs.", "[1, 3] and [2, 2] -> [ True, False]")
-_row("EQ", True)(
-    "Whether lhs = rhs in the total order of floats: the same bits.",
-    "[0.0, np.nan] and [-0.0, np.nan] -> [False,  True]",
-)
-_row("NE", True)(
-    "Whether lhs and rhs differ in the total order of floats.",
-    "[0.0, np.nan] and [-0.0, np.nan] -> [ True, False]",
-)
-_row("GE", True)(
-    "Whether lhs >= rhs in the total order of floats.",
-    "[0.0, -0.0] and [-0.0, 0.0] -> [ True, False]",
-)
-_row("GT", True)(
-    "Whether lhs > rhs in the total order of floats.",
-    "[0.0, np.nan] and [-0.0, np.inf] -> [ True,  True]",
-)
-_row("LE", True)(
-    "Whether lhs <= rhs in the total order of floats.",
-    "[0.0, -0.0] and [-0.0, 0.0] -> [False,  True]",
-)
-_row("LT", True)(
-    "Whether lhs < rhs in the total order of floats.",
-    "[-0.0, np.inf] and [0.0, np.nan] -> [ True,  True]",
-)
+@register
+class Ne(Comparison):
+    """Whether lhs and rhs differ; true where either is NaN. XLA: Ne.
+
+    Example:
+        >>> ops.ne(np.float32([1, np.nan]), np.float32([1, np.nan]))
+        Array([False,  True], dtype=bool)
+    """
+
+    spec_names = "Ne", "Compare"
+    direction = "NE"
+
+
+@register
+class Ge(Comparison):
+    """Whether lhs >= rhs. XLA: Ge.
+
+    Example:
+        >>> ops.ge(np.float32([1, 2]), np.float32([2, 2]))
+        Array([False,  True], dtype=bool)
+    """
+
+    spec_names = "Ge", "Compare"
+    direction = "GE"
+
+
+@register
+class Gt(Comparison):
+    """Whether lhs > rhs. XLA: Gt.
+
+    Example:
+        >>> ops.gt(np.float32([1, 3]), np.float32([2, 2]))
+        Array([False,  True], dtype=bool)
+    """
+
+    spec_names = "Gt", "Compare"
+    direction = "GT"
+
+
+@register
+class Le(Comparison):
+    """Whether lhs <= rhs. XLA: Le.
+
+    Example:
+        >>> ops.le(np.float32([1, 3]), np.float32([2, 2]))
+        Array([ True, False], dtype=bool)
+    """
+
+    spec_names = "Le", "Compare"
+    direction = "LE"
+
+
+@register
+class Lt(Comparison):
+    """Whether lhs < rhs. XLA: Lt.
+
+    Example:
+        >>> ops.lt(np.float32([1, 3]), np.float32([2, 2]))
+        Array([ True, False], dtype=bool)
+    """
+
+    spec_names = "Lt", "Compare"
+    direction = "LT"
+
+
+@register
+class EqTotalOrder(Comparison):
+    """Whether lhs = rhs in the total order of floats: the same bits. XLA: EqTotalOrder.
+
+    Example:
+        >>> ops.eq_total_order(np.float32([0.0, np.nan]), np.float32([-0.0, np.nan]))
+        Array([False,  True], dtype=bool)
+    """
+
+    spec_names = "EqTotalOrder", "Compare"
+    direction = "EQ"
+    total_order = True
+
+
+@register
+class NeTotalOrder(Comparison):
+    """Whether lhs and rhs differ in the total order of floats. XLA: NeTotalOrder.
+
+    Example:
+        >>> ops.ne_total_order(np.float32([0.0, np.nan]), np.float32([-0.0, np.nan]))
+        Array([ True, False], dtype=bool)
+    """
+
+    spec_names = "NeTotalOrder", "Compare"
+    direction = "NE"
+    total_order = True
+
+
+@register
+class GeTotalOrder(Comparison):
+    """Whether lhs >= rhs in the total order of floats. XLA: GeTotalOrder.
+
+    Example:
+        >>> ops.ge_total_order(np.float32([0.0, -0.0]), np.float32([-0.0, 0.0]))
+        Array([ True, False], dtype=bool)
+    """
+
+    spec_names = "GeTotalOrder", "Compare"
+    direction = "GE"
+    total_order = True
+
+
+@register
+class GtTotalOrder(Comparison):
+    """Whether lhs > rhs in the total order of floats. XLA: GtTotalOrder.
+
+    Example:
+        >>> ops.gt_total_order(np.float32([0.0, np.nan]), np.float32([-0.0, np.inf]))
+        Array([ True,  True], dtype=bool)
+    """
+
+    spec_names = "GtTotalOrder", "Compare"
+    direction = "GT"
+    total_order = True
+
+
+@register
+class LeTotalOrder(Comparison):
+    """Whether lhs <= rhs in the total order of floats. XLA: LeTotalOrder.
+
+    Example:
+        >>> ops.le_total_order(np.float32([0.0, -0.0]), np.float32([-0.0, 0.0]))
+        Array([False,  True], dtype=bool)
+    """
+
+    spec_names = "LeTotalOrder", "Compare"
+    direction = "LE"
+    total_order = True
+
+
+@register
+class LtTotalOrder(Comparison):
+    """Whether lhs < rhs in the total order of floats. XLA: LtTotalOrder.
+
+    Example:
+        >>> ops.lt_total_order(np.float32([-0.0, np.inf]), np.float32([0.0, np.nan]))
+        Array([ True,  True], dtype=bool)
+    """
+
+    spec_names = "LtTotalOrder", "Compare"
+    direction = "LT"
+    total_order = True
+
 
 #: By direction, and whether they are of the total order.
 MEMBERS: dict[tuple[str, bool], type[Comparison]] = {

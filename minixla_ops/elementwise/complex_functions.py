@@ -165,7 +165,7 @@ def arcsin(z: Any) -> Any:
 
 
 def _angle_of_arccos(x: Any, leg: Any) -> Any:
-    # XLA:CPU gives -pi where the leg is a denormal number.
+    # XLA gives -pi where the leg is a denormal number.
     return ops.select(x == 0, full_like(x, math.pi / 2), ops.abs(ops.atan2(leg, x)))
 
 

@@ -10,22 +10,20 @@ from minixla.core import Operation, Shape, register
 from minixla.core.attributes import Int32, TypeAttribute, attribute
 from minixla.core.element_types import ELEMENT_TYPES, F32, ElementType, element_type
 from minixla.core.sharding_rule import NEED_REPLICATION
-from minixla_ops.elementwise.families import FLOATS, Expandable, Unary
-from minixla_ops.programs.compositions import kept_program
+from minixla_ops.elementwise.families import FLOATS, Unary
+from minixla_ops.programs.lowering import kept_program
 from minixla_ops.vocabulary.batch_dimensions import move_dimension
 from minixla_ops.vocabulary.casting import cast, widened
 from minixla_ops.vocabulary.shorthand import array_shape, full_like
 
 
 @register
-class ConvertElementType(Expandable, Unary):
+class ConvertElementType(Unary):
     """The same values in another element type, as static_cast has them. XLA: ConvertElementType.
 
     What does not fit, see `casting.cast`: integers wrap, floats round once, to the nearest and
     ties to even, and saturate in integer types, where NaN becomes 0; pred is whether a number
-    differs from 0; complex numbers lose their imaginary part. XLA:CPU differs in that it takes
-    denormal numbers for 0, and in that it rounds twice, first to f32, when f64 becomes f16 and
-    when f64 or integers become bf16.
+    differs from 0; complex numbers lose their imaginary part.
 
     Args:
         operand: an array of any element type.
@@ -49,14 +47,6 @@ class ConvertElementType(Expandable, Unary):
 
     def reference(self, operand):
         return cast(operand, self.new_element_type)
-
-    def expansion(self, shape):
-        # XLA:CPU dies of folding the conversion of a constant.
-        is_part = shape.element_type.is_complex and not self.new_element_type.is_complex
-        return self._of_real if is_part else None
-
-    def _of_real(self, operand: Any) -> Any:
-        return self(ops.real(operand))
 
     def transpose(self, cotangents, operands, linear):
         return (ops.convert_element_type(cotangents, array_shape(operands[0]).element_type),)
@@ -153,7 +143,7 @@ class ReducePrecision(Unary):
     that significand, ties to even; those too large become infinities, those below its least
     normal number (denormal ones) zeros; NaN stays NaN. A count that is not below the operand
     type's own leaves that part as it is. Types of 8 bits and fewer are computed in f16
-    (f8e8m0fnu in f32) and rounded back, as on XLA:CPU. As in JAX, derivatives lose precision too.
+    (f8e8m0fnu in f32) and rounded back. As in JAX, derivatives lose precision too.
 
     XLA's older interface had the counts in the other order: give them by name.
 
@@ -171,7 +161,6 @@ class ReducePrecision(Unary):
     """
 
     stablehlo_name = "reduce_precision"
-    lacking = {"tpu": "f64"}
     element_types = FLOATS
     exponent_bits: int = attribute(Int32(1))
     mantissa_bits: int = attribute(Int32(0))

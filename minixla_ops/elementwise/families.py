@@ -9,12 +9,12 @@ import minixla_ops as ops
 from minixla.core.element_types import ELEMENT_TYPES, F32, ElementType, element_type
 from minixla.core.errors import TransformError, explain
 from minixla.core.linear import add_cotangents
-from minixla.core.operation import EVERY_OPERAND, Operation, register
+from minixla.core.operation import EVERY_OPERAND, Operation
 from minixla.core.shapes import Shape
-from minixla_ops.programs.compositions import kept_program
+from minixla_ops.programs.lowering import program_if_lowered
 from minixla_ops.vocabulary import GIVEN
 from minixla_ops.vocabulary.batch_dimensions import align_batches
-from minixla_ops.vocabulary.casting import cast, emit_converted, widened
+from minixla_ops.vocabulary.casting import cast, widened
 from minixla_ops.vocabulary.shorthand import array_shape
 
 
@@ -50,6 +50,9 @@ class Elementwise(Operation):
     #: Whether NumPy computes floats in f64 and complex numbers in c128, whatever the operands'
     #: type: for functions that are not exact, so that the reference is more so than any backend.
     in_double: ClassVar[bool] = False
+    #: `lowered(*operands)`: the result by other operations, for the text; NotImplemented where
+    #: StableHLO has the operation for these operands. An accuracy request is not passed on.
+    lowered = GIVEN
     dynamic_operands = EVERY_OPERAND
     is_elementwise = True
 
@@ -91,6 +94,15 @@ class Elementwise(Operation):
         return cast(result, kind) if result.dtype == wide.dtype else result
 
     def stablehlo(self, emit, operands, shapes, results):
+        program = self.lowered and program_if_lowered(self, tuple(shapes))
+        if program is not None:
+            if program.output_shapes != tuple(results):
+                problem = f"lowered gives {program.output_shapes[0]}, its shape rule {results[0]}"
+                advice = (
+                    "Let them agree, or refuse operands of other element types (element_types)."
+                )
+                raise explain(TransformError, self.builder_name, problem, advice=advice)
+            return emit.expand(program, operands)
         is_alike = shapes[0] is results[0] is shapes[-1]
         if is_alike and self.is_bare and self.stablehlo_name is not None:
             return emit.same_shape(f"stablehlo.{self.stablehlo_name}", operands, results[0])
@@ -99,41 +111,6 @@ class Elementwise(Operation):
     def batch(self, operands, dimensions):
         aligned, dimension = align_batches(operands, dimensions)
         return self(*aligned), dimension
-
-
-class Expandable(Elementwise):
-    """Base class of operations whose text in StableHLO may be that of others."""
-
-    #: Types of fewer bits are computed in f32 in StableHLO.
-    least_bits: ClassVar[int] = 0
-    #: The operation on complex numbers in terms of others where StableHLO's is not used, or None.
-    of_complex = GIVEN
-
-    def stablehlo(self, emit, operands, shapes, results):
-        shape: Any = shapes[0]
-        is_narrow = shape.element_type.bits < self.least_bits
-        function = self.expansion(shape) or (self if is_narrow else None)
-        if function is None:
-            return super().stablehlo(emit, operands, shapes, results)
-
-        def wide(each: Any) -> Any:
-            return each.with_element_type(F32) if is_narrow else each
-
-        given, wanted = tuple(map(wide, shapes)), wide(results[0])
-        graph = kept_program(function, given)
-        if graph.output_shapes[0] is not wanted:
-            problem = f"its expansion gives {graph.output_shapes[0]}, its shape rule {wanted}"
-            advice = "Let them agree, or refuse operands of other element types (element_types)."
-            raise explain(TransformError, self.builder_name, problem, advice=advice)
-        names = emit.expand(graph, emit_converted(emit, operands, shapes, given))
-        return emit_converted(emit, names, [wanted], results)
-
-    def expansion(self, shape: Shape) -> Callable[..., Any] | None:
-        """The function in terms of others that stands for it in StableHLO; None where it need not.
-
-        `shape` is the first operand's. An accuracy request is not passed on to the others.
-        """
-        return self.of_complex if shape.element_type.is_complex else None
 
 
 def in_f32(function: Callable[..., Any], *operands: Any) -> Any:
@@ -214,38 +191,3 @@ class Binary(Elementwise):
             cotangents * partial() if wanted else None
             for wanted, partial in zip(active, partials, strict=True)
         ]
-
-
-def row(
-    family: type[Elementwise],
-    name: str,
-    types: tuple[str, str] = ("float32", "float32"),
-    source: str = "",
-    **declarations: Any,
-) -> Callable[[str, str], None]:
-    """Registers a member of a family of the same module that is declarations alone.
-
-    Functions among these are static. What is returned is given the member's documentation: what it
-    means, and an example such as `1 and 2 -> 3`, of operands and result of these NumPy `types`.
-    """
-    space = {"__module__": family.__module__, **declarations}
-    space |= {key: staticmethod(value) for key, value in declarations.items() if callable(value)}
-    member = type(name, (family,), space)
-
-    def documented(meaning: str, example: str) -> None:
-        operands, result = example.split(" -> ")
-        given = ", ".join([f"np.{types[0]}({each})" for each in operands.split(" and ")])
-        lines = f">>> ops.{member.builder_name}({given})", f"Array({result}, dtype={types[1]})"
-        head = f"{meaning} XLA: {name}{source}."
-        member.__doc__ = "\n    ".join([f"{head}\n\nExample:", *lines])
-        register(member)
-
-    return documented
-
-
-def named_row(
-    family: Any, name: str, numpy: Any, **declarations: Any
-) -> Callable[[str, str], None]:
-    """A `row` for the XLA operation with StableHLO's `name`."""
-    xla_name = name.title().replace("_", "")
-    return row(family, xla_name, stablehlo_name=name, numpy=numpy, **declarations)

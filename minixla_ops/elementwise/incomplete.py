@@ -4,15 +4,16 @@ StableHLO has none of them: what other frameworks write for them is a program.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core import REGISTRY, Graph, Shape, register
+from minixla.core import REGISTRY, Shape, register
 from minixla.core.attributes import Integers, attribute
 from minixla.core.element_types import F32, F64, element_type
+from minixla.core.hooks import incomplete_program
 from minixla_ops.elementwise.families import Elementwise
 from minixla_ops.elementwise.operators import power
 from minixla_ops.programs.reference_evaluation import reference_graph
@@ -35,8 +36,6 @@ class Incomplete(Elementwise):
     spec_names = ()
     by: tuple[int, ...] = attribute(Integers(0), default=())
     element_types = frozenset((F32, F64))
-    #: The program of a function, or of a derivative of it, for a shape: who reads some gives it.
-    program: ClassVar[Callable[[type, Shape, tuple[int, ...]], Graph]]
     #: The ends of the domain, and a point inside of it.
     ends: ClassVar[tuple[float, float]]
     inside: ClassVar[float]
@@ -44,13 +43,13 @@ class Incomplete(Elementwise):
     integrand = GIVEN
 
     def reference(self, *operands):
-        graph = self.program(type(self), Shape(F64, operands[0].shape), self.by)
+        graph = incomplete_program(type(self), Shape(F64, operands[0].shape), self.by)
         with np.errstate(all="ignore"):
             result = reference_graph(graph, [cast(each, F64) for each in operands])[0]
         return cast(result, element_type(operands[0].dtype))
 
     def stablehlo(self, emit, operands, shapes, results):
-        return emit.expand(self.program(type(self), results[0], self.by), operands)
+        return emit.expand(incomplete_program(type(self), results[0], self.by), operands)
 
     def jvp(self, primals, tangents, results):
         # The same expressions in both modes; NaN where the function is.

@@ -177,7 +177,7 @@ def power(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 def _real_power(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
     """NumPy's power, without its special case of one exponent for all elements.
 
-    If that is 0.5, NumPy takes square roots: NaN of -inf, and -0 of -0.
+    For the exponent 0.5 NumPy computes square roots: NaN for -inf, and -0 for -0.
     """
     shape = np.broadcast_shapes(np.shape(lhs), np.shape(rhs))
     base, exponent = (np.broadcast_to(each, shape).ravel() for each in (lhs, rhs))

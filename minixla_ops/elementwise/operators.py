@@ -3,7 +3,6 @@
 Derivative and batching rules are written with them; `minixla.numpy` offers the same functions.
 """
 
-import importlib
 import operator
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core import hooks
 from minixla.core.element_types import F32, S64, ElementType, canonical_element_type
 from minixla.core.errors import IntegerRangeError, ShapeError, explain
 from minixla.core.operation import REGISTRY, Operation
@@ -213,7 +213,7 @@ def _pow(lhs: Any, rhs: Any) -> Any:
     result, kind = ops.pow(lhs, rhs), operand_shape(lhs).element_type
     if not kind.is_integer or kind.bits < 8:
         return result
-    # XLA:CPU takes exponents modulo 64, of which 0 is the exponent of 1.
+    # XLA may take exponents modulo 64: a multiple of 64 then gives 1.
     is_zero = (rhs > 63) & ((lhs & 1) == 0)
     return ops.select(is_zero, full_like(result, 0), result)
 
@@ -337,7 +337,7 @@ def _integer_power(base: Any, exponent: int) -> Any:
 
 def matmul(lhs: Any, rhs: Any) -> Any:
     """The matrix product lhs @ rhs; see `minixla.numpy.matmul`."""
-    return importlib.import_module("minixla.numpy").matmul(lhs, rhs)
+    return hooks.arrays().matmul(lhs, rhs)
 
 
 # Functions of one operand.

@@ -8,10 +8,11 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core import ELEMENT_TYPES, Shape, TupleShape, register, shape_of
+from minixla.core.builders import builds
 from minixla.core.errors import ShapeError, explain
 from minixla.core.linear import add_cotangents, spread
 from minixla_ops.dynamic_sizes.dimension_sizes import common_sizes
-from minixla_ops.elementwise.families import Elementwise, Expandable
+from minixla_ops.elementwise.families import Elementwise
 from minixla_ops.elementwise.numpy_special import maximum, minimum
 from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch
 from minixla_ops.vocabulary.shorthand import array_shape, zeros_like
@@ -92,20 +93,21 @@ class Select(Elementwise):
         values = [*map(move_batch, operands[1:], dimensions[1:], repeat(at), repeat(size))]
         return self(_beside(operands[0], dimensions[0], values[0], at), *values), at
 
-    @staticmethod
-    def build(pred: Any, on_true: Any, on_false: Any) -> Any:
-        on_true, on_false = tuple_value(on_true), tuple_value(on_false)
-        shapes = [shape_of(each) for each in (pred, on_true, on_false)]
-        if not isinstance(shapes[1], TupleShape):
-            return Select()(*common_sizes(pred, on_true, on_false))
-        if shapes[1] is not shapes[2] or shapes[0] is not Shape(_PRED):
-            operands = zip(Select.operands, shapes, strict=True)
-            problem = "(C4) there is no such choice between tuples"
-            shown = [f"{name} {shape}" for name, shape in operands]
-            advice = "pred must be a scalar pred[], and on_true and on_false tuples of one shape."
-            raise explain(ShapeError, "select", problem, shown, advice)
-        pairs = zip(tuple_leaves(on_true), tuple_leaves(on_false), strict=True)
-        return from_leaves(shapes[1], iter([Select()(pred, *pair) for pair in pairs]))
+
+@builds(Select)
+def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+    on_true, on_false = tuple_value(on_true), tuple_value(on_false)
+    shapes = [shape_of(each) for each in (pred, on_true, on_false)]
+    if not isinstance(shapes[1], TupleShape):
+        return Select()(*common_sizes(pred, on_true, on_false))
+    if shapes[1] is not shapes[2] or shapes[0] is not Shape(_PRED):
+        operands = zip(Select.operands, shapes, strict=True)
+        problem = "(C4) select between tuples takes a scalar pred and tuples of one shape"
+        shown = [f"{name} {shape}" for name, shape in operands]
+        advice = "pred must be a scalar pred[], and on_true and on_false tuples of one shape."
+        raise explain(ShapeError, "select", problem, shown, advice)
+    pairs = zip(tuple_leaves(on_true), tuple_leaves(on_false), strict=True)
+    return from_leaves(shapes[1], iter([Select()(pred, *pair) for pair in pairs]))
 
 
 @register
@@ -135,7 +137,7 @@ def _replaced(operands: Sequence[Any], others: Sequence[Any]) -> list[Any]:
 
 
 @register
-class Clamp(Expandable):
+class Clamp(Elementwise):
     """operand brought between two bounds, minimum(maximum(operand, min), max). XLA: Clamp.
 
     So NaN stays NaN, and max is the result where min is above it.
@@ -161,7 +163,11 @@ class Clamp(Expandable):
     is_cheap = True
     operands = ("min", "operand", "max")
     numpy = staticmethod(lambda min, operand, max: minimum(maximum(operand, min), max))
-    of_complex = staticmethod(lambda min, operand, max: ops.min(ops.max(operand, min), max))
+
+    def lowered(self, min, operand, max):
+        if not array_shape(operand).element_type.is_complex:
+            return NotImplemented
+        return ops.min(ops.max(operand, min), max)
 
     def shape(self, min, operand, max):
         shapes = min, operand, max
@@ -196,9 +202,10 @@ class Clamp(Expandable):
         low, high = (_beside(operands[i], dimensions[i], operand, at) for i in (0, 2))
         return self(low, operand, high), at
 
-    @staticmethod
-    def build(min: Any, operand: Any, max: Any) -> Any:
-        return Clamp()(*common_sizes(min, operand, max))
+
+@builds(Clamp)
+def clamp(min: Any, operand: Any, max: Any) -> Any:
+    return Clamp()(*common_sizes(min, operand, max))
 
 
 def _beside(operand: Any, dimension: int | None, value: Any, at: int) -> Any:

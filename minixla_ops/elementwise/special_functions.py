@@ -1,7 +1,6 @@
 """Element-wise functions of the chlo dialect: inverse trigonometry, error and gamma functions."""
 
 import math
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,21 +10,21 @@ from minixla.core import REGISTRY, Operation, Shape, builder, register
 from minixla.core.element_types import ELEMENT_TYPES, F32, F64, element_type
 from minixla_ops.elementwise import numpy_gamma
 from minixla_ops.elementwise import numpy_special as special
-from minixla_ops.elementwise.families import FLOATS, Binary, Expandable, Unary, in_f32, row
+from minixla_ops.elementwise.families import FLOATS, Binary, Elementwise, Unary, in_f32
 from minixla_ops.elementwise.transcendental import FloatUnary
-from minixla_ops.programs.compositions import kept_program
+from minixla_ops.programs.lowering import kept_program
 from minixla_ops.programs.reference_evaluation import apply_elementwise
 from minixla_ops.vocabulary import GIVEN
 from minixla_ops.vocabulary.casting import cast, emit_converted
-from minixla_ops.vocabulary.shorthand import full_like, ones_like
+from minixla_ops.vocabulary.shorthand import array_shape, full_like, ones_like
 
 # The slope of erf at 0.
 _BELL = 2 / math.sqrt(math.pi)
-# From here on exp(-x * x) is 0 in double; 1 + x * x is x * x, in double, too.
+# From here on, in double, exp(-x * x) is 0 and 1 + x * x equals x * x.
 _FAR, _FAR_ROOT = 40.0, 1e9
 
 
-class _Special(Expandable):
+class _Special(Elementwise):
     """Base class: a function of the chlo dialect with the name of its class in snake_case.
 
     A program in StableHLO keeps it, and a backend writes it as it does for JAX. Its derivative is
@@ -34,7 +33,13 @@ class _Special(Expandable):
 
     element_types = FLOATS
     in_double = True
-    least_bits = 16  # MLIR has no erfc of these
+    #: Types of fewer bits are computed in f32: MLIR lacks erfc for them.
+    least_bits: ClassVar[int] = 16
+
+    def lowered(self, *operands):
+        if array_shape(operands[0]).element_type.bits >= self.least_bits:
+            return NotImplemented
+        return in_f32(self, *operands)
 
     def stablehlo(self, emit, operands, shapes, results):
         if shapes[0].element_type.bits < self.least_bits:
@@ -43,8 +48,8 @@ class _Special(Expandable):
 
 
 class _SpecialUnary(_Special, Unary):
-    #: d result / d operand from operand and result.
-    slope: ClassVar[Callable[..., Any]]
+    #: `slope(operand, result)`, the derivative, which is computed in f32 for narrower types.
+    slope = GIVEN
 
     def derivative(self, operand, result):
         return in_f32(self.slope, operand, result)
@@ -53,81 +58,202 @@ class _SpecialUnary(_Special, Unary):
 class _Composed(_SpecialUnary):
     """What is written as other operations, in f32 for narrower types: MLIR's form loses digits."""
 
-    least_bits = 32
-    #: The function of others.
-    composed: ClassVar[Callable[[Any], Any]]
-    stablehlo = Expandable.stablehlo
+    #: `composed(operand)`, the result by other operations.
+    composed = GIVEN
+    stablehlo = Elementwise.stablehlo
 
-    def expansion(self, shape):
-        return self.composed
-
-
-def _sinh(x: Any) -> Any:
-    # 2 sinh(x / 2) cosh(x / 2) neither cancels near 0 nor overflows early.
-    half = x * 0.5
-    growing, falling = ops.expm1(half), ops.expm1(-half)
-    result = (growing - falling) * (0.5 * (growing + falling) + 1)
-    # Half of the least normal number may count as 0.
-    return ops.select(ops.abs(x) < 1e-20, x, result)
-
-
-def _atanh(x: Any) -> Any:
-    # Of sizes: XLA's log1p is 100 ulp off in f64 between -0.41 and -0.29.
-    size = ops.abs(x)
-    result = 0.5 * ops.log1p(2 * size / (1 - size))
-    return ops.select(x == 0, x, ops.sign(x) * result)
+    def lowered(self, operand):
+        return in_f32(self.composed, operand)
 
 
 def _bell(x: Any) -> Any:
-    """The derivative of erf; where the square of x is infinite, its own derivative is 0, too."""
+    """Compute the derivative of erf; its own derivative is 0 where x * x is infinite."""
     x = ops.clamp(full_like(x, -_FAR), x, full_like(x, _FAR))
     return _BELL * ops.exp(-x * x)
 
 
-def _slope_of_asinh(x: Any) -> Any:
-    """1 / sqrt(1 + x * x), where the square is infinite, too."""
-    size = ops.abs(x)
-    is_far = size > _FAR_ROOT
-    near = ops.select(is_far, full_like(x, 1), x)
-    far = ops.select(is_far, size, full_like(x, 1))
-    return ops.select(is_far, 1 / far, ops.rsqrt(1 + near * near))
+@register
+class Sinh(_Composed):
+    """Hyperbolic sine. XLA: Sinh (chlo).
+
+    Example:
+        >>> ops.sinh(np.float32(1))
+        Array(1.1752012, dtype=float32)
+    """
+
+    numpy = np.sinh
+
+    def composed(self, operand):
+        # 2 sinh(x / 2) cosh(x / 2) neither cancels near 0 nor overflows early.
+        half = operand * 0.5
+        growing, falling = ops.expm1(half), ops.expm1(-half)
+        result = (growing - falling) * (0.5 * (growing + falling) + 1)
+        # Half of the least normal number may count as 0.
+        return ops.select(ops.abs(operand) < 1e-20, operand, result)
+
+    def slope(self, operand, result):
+        return ops.cosh(operand)
 
 
-def _chlo(name: str, numpy: Any, slope: Callable[[Any, Any], Any], composed: Any = None) -> Any:
-    family, more = (_Composed, {"composed": composed}) if composed else (_SpecialUnary, {})
-    return row(family, name, source=" (chlo)", numpy=numpy, slope=slope, **more)
+@register
+class Asin(_SpecialUnary):
+    """Inverse sine. XLA: Asin (chlo).
+
+    Example:
+        >>> ops.asin(np.float32(1))
+        Array(1.5707964, dtype=float32)
+    """
+
+    numpy = np.arcsin
+
+    def slope(self, operand, result):
+        return ops.rsqrt((1 - operand) * (1 + operand))
 
 
-# Name, NumPy's function, derivative from operand x and result y; and in words.
-_chlo("Sinh", np.sinh, lambda x, y: ops.cosh(x), _sinh)("Hyperbolic sine.", "1 -> 1.1752012")
-_chlo("Asin", np.arcsin, lambda x, y: ops.rsqrt((1 - x) * (1 + x)))(
-    "Inverse sine.", "1 -> 1.5707964"
-)
-_chlo("Acos", np.arccos, lambda x, y: -ops.rsqrt((1 - x) * (1 + x)))(
-    "Inverse cosine.", "0 -> 1.5707964"
-)
-_chlo("Atan", np.arctan, lambda x, y: 1 / (1 + x * x))("Inverse tangent.", "1 -> 0.7853981")
-_chlo("Asinh", np.arcsinh, lambda x, y: _slope_of_asinh(x))(
-    "Inverse hyperbolic sine.", "1 -> 0.88137364"
-)
-_chlo("Acosh", np.arccosh, lambda x, y: ops.rsqrt((x - 1) * (x + 1)))(
-    "Inverse hyperbolic cosine.", "[1, 2] -> [0.      , 1.316958]"
-)
-_chlo("Atanh", np.arctanh, lambda x, y: 1 / ((1 - x) * (1 + x)), _atanh)(
-    "Inverse hyperbolic tangent.", "0.5 -> 0.54930615"
-)
-_chlo("Erfc", special.erfc, lambda x, y: -_bell(x))(
-    "1 - erf(x), accurate where small.", "[0, 1] -> [1.        , 0.15729924]"
-)
-_chlo("ErfInv", special.erf_inv, lambda x, y: (1 / _BELL) * ops.exp(y * y))(
-    "The inverse of erf.", "0.5 -> 0.47693628"
-)
-_chlo("Lgamma", numpy_gamma.lgamma, lambda x, y: ops.digamma(x))(
-    "The logarithm of abs(gamma(x)).", "[3, 5] -> [0.6931474, 3.1780548]"
-)
-_chlo("Digamma", numpy_gamma.digamma, lambda x, y: ops.polygamma(full_like(x, 1), x))(
-    "The derivative of lgamma.", "[1, 2] -> [-0.5772154 ,  0.42278463]"
-)
+@register
+class Acos(_SpecialUnary):
+    """Inverse cosine. XLA: Acos (chlo).
+
+    Example:
+        >>> ops.acos(np.float32(0))
+        Array(1.5707964, dtype=float32)
+    """
+
+    numpy = np.arccos
+
+    def slope(self, operand, result):
+        return -ops.rsqrt((1 - operand) * (1 + operand))
+
+
+@register
+class Atan(_SpecialUnary):
+    """Inverse tangent. XLA: Atan (chlo).
+
+    Example:
+        >>> ops.atan(np.float32(1))
+        Array(0.7853981, dtype=float32)
+    """
+
+    numpy = np.arctan
+
+    def slope(self, operand, result):
+        return 1 / (1 + operand * operand)
+
+
+@register
+class Asinh(_SpecialUnary):
+    """Inverse hyperbolic sine. XLA: Asinh (chlo).
+
+    Example:
+        >>> ops.asinh(np.float32(1))
+        Array(0.88137364, dtype=float32)
+    """
+
+    numpy = np.arcsinh
+
+    def slope(self, operand, result):
+        # 1 / sqrt(1 + x * x), without overflow of the square.
+        size = ops.abs(operand)
+        is_far = size > _FAR_ROOT
+        near = ops.select(is_far, full_like(operand, 1), operand)
+        far = ops.select(is_far, size, full_like(operand, 1))
+        return ops.select(is_far, 1 / far, ops.rsqrt(1 + near * near))
+
+
+@register
+class Acosh(_SpecialUnary):
+    """Inverse hyperbolic cosine. XLA: Acosh (chlo).
+
+    Example:
+        >>> ops.acosh(np.float32([1, 2]))
+        Array([0.      , 1.316958], dtype=float32)
+    """
+
+    numpy = np.arccosh
+
+    def slope(self, operand, result):
+        return ops.rsqrt((operand - 1) * (operand + 1))
+
+
+@register
+class Atanh(_Composed):
+    """Inverse hyperbolic tangent. XLA: Atanh (chlo).
+
+    Example:
+        >>> ops.atanh(np.float32(0.5))
+        Array(0.54930615, dtype=float32)
+    """
+
+    numpy = np.arctanh
+
+    def composed(self, operand):
+        # Of sizes: XLA's log1p is 100 ulp off in f64 between -0.41 and -0.29.
+        size = ops.abs(operand)
+        result = 0.5 * ops.log1p(2 * size / (1 - size))
+        return ops.select(operand == 0, operand, ops.sign(operand) * result)
+
+    def slope(self, operand, result):
+        return 1 / ((1 - operand) * (1 + operand))
+
+
+@register
+class Erfc(_SpecialUnary):
+    """1 - erf(x), accurate where small. XLA: Erfc (chlo).
+
+    Example:
+        >>> ops.erfc(np.float32([0, 1]))
+        Array([1.        , 0.15729924], dtype=float32)
+    """
+
+    numpy = special.erfc
+
+    def slope(self, operand, result):
+        return -_bell(operand)
+
+
+@register
+class ErfInv(_SpecialUnary):
+    """The inverse of erf. XLA: ErfInv (chlo).
+
+    Example:
+        >>> ops.erf_inv(np.float32(0.5))
+        Array(0.47693628, dtype=float32)
+    """
+
+    numpy = special.erf_inv
+
+    def slope(self, operand, result):
+        return (1 / _BELL) * ops.exp(result * result)
+
+
+@register
+class Lgamma(_SpecialUnary):
+    """The logarithm of abs(gamma(x)). XLA: Lgamma (chlo).
+
+    Example:
+        >>> ops.lgamma(np.float32([3, 5]))
+        Array([0.6931474, 3.1780548], dtype=float32)
+    """
+
+    numpy = numpy_gamma.lgamma
+
+    def slope(self, operand, result):
+        return ops.digamma(operand)
+
+
+@register
+class Digamma(_SpecialUnary):
+    """The derivative of lgamma. XLA: Digamma (chlo).
+
+    Example:
+        >>> ops.digamma(np.float32([1, 2]))
+        Array([-0.5772154 ,  0.42278463], dtype=float32)
+    """
+
+    numpy = numpy_gamma.digamma
+
+    def slope(self, operand, result):
+        return ops.polygamma(full_like(operand, 1), operand)
 
 
 @register
@@ -143,8 +269,10 @@ class Erf(_SpecialUnary, FloatUnary):
     """
 
     numpy = special.erf
-    # The exponent's rounding is multiplied by its size.
-    slope = staticmethod(lambda x, y: _bell(x))
+
+    def slope(self, operand, result):
+        # The exponent's rounding is multiplied by its size.
+        return _bell(operand)
 
 
 class _Sum(_Special, Binary):
@@ -264,7 +392,7 @@ class NextAfter(_Special, Binary):
     in_double, least_bits = False, 0
 
     def reference(self, lhs, rhs):
-        # ml_dtypes extends NumPy's to its types; NumPy's f16 keeps the sign of lhs between zeros.
+        # np.nextafter, which ml_dtypes extends to its types, keeps the sign of lhs for f16 zeros.
         return np.where(lhs == rhs, rhs, np.nextafter(lhs, rhs))
 
 

@@ -1,7 +1,6 @@
 """Element-wise functions that are rounded: roots, exponentials, trigonometry."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,11 +9,11 @@ import minixla_ops as ops
 from minixla.core import attribute, register
 from minixla_ops.elementwise import numpy_special as special
 from minixla_ops.elementwise.accuracy import AccuracyAttribute, ResultAccuracy
-from minixla_ops.elementwise.families import INEXACT, Expandable, Unary, in_f32, row
+from minixla_ops.elementwise.families import INEXACT, Unary, in_f32
 from minixla_ops.vocabulary.shorthand import array_shape
 
 
-class FloatUnary(Expandable, Unary):
+class FloatUnary(Unary):
     """Base class of the functions that take an accuracy request (rule RA).
 
     Args:
@@ -31,32 +30,132 @@ class FloatUnary(Expandable, Unary):
     result_accuracy: ResultAccuracy | None = attribute(AccuracyAttribute(), default=None)
 
 
-def _row(name: str, stablehlo_name: str, numpy: Any, derivative: Callable[[Any, Any], Any]) -> Any:
-    named = {"stablehlo_name": stablehlo_name, "numpy": numpy, "derivative": derivative}
-    return row(FloatUnary, name, **named)
+@register
+class Exp(FloatUnary):
+    """Exponential, e**x. XLA: Exp.
+
+    Example:
+        >>> ops.exp(np.float32(1))
+        Array(2.7182817, dtype=float32)
+    """
+
+    stablehlo_name = "exponential"
+    numpy = np.exp
+
+    def derivative(self, operand, result):
+        return result
 
 
-# Name, StableHLO's name, NumPy's function, derivative from operand x and result y; and in words.
-_row("Exp", "exponential", np.exp, lambda x, y: y)("Exponential, e**x.", "1 -> 2.7182817")
-_row("Expm1", "exponential_minus_one", special.expm1, lambda x, y: ops.exp(x))(
-    "e**x - 1, accurate near 0.", "1 -> 1.7182817"
-)
-_row("Log", "log", np.log, lambda x, y: 1 / x)(
-    "Natural logarithm; -inf at 0, NaN of negative reals.", "10 -> 2.3025851"
-)
-_row("Log1p", "log_plus_one", special.log1p, lambda x, y: 1 / (1 + x))(
-    "log(1 + x), accurate near 0.", "1 -> 0.6931472"
-)
-_row("Sqrt", "sqrt", np.sqrt, lambda x, y: 0.5 / y)(
-    "Square root; a complex one has real part >= 0.", "[4, 2] -> [2.       , 1.4142135]"
-)
-_row("Rsqrt", "rsqrt", special.rsqrt, lambda x, y: -0.5 * (y / x))(
-    "1 / sqrt(x).", "[4, 16] -> [0.5 , 0.25]"
-)
-_row("Tan", "tan", np.tan, lambda x, y: 1 + y * y)("Tangent.", "1 -> 1.5574077")
-_row("Tanh", "tanh", np.tanh, lambda x, y: (1 - y) * (1 + y))(
-    "Hyperbolic tangent.", "[0, 1] -> [0.       , 0.7615942]"
-)
+@register
+class Expm1(FloatUnary):
+    """e**x - 1, accurate near 0. XLA: Expm1.
+
+    Example:
+        >>> ops.expm1(np.float32(1))
+        Array(1.7182817, dtype=float32)
+    """
+
+    stablehlo_name = "exponential_minus_one"
+    numpy = special.expm1
+
+    def derivative(self, operand, result):
+        return ops.exp(operand)
+
+
+@register
+class Log(FloatUnary):
+    """Natural logarithm; -inf at 0, NaN of negative reals. XLA: Log.
+
+    Example:
+        >>> ops.log(np.float32(10))
+        Array(2.3025851, dtype=float32)
+    """
+
+    stablehlo_name = "log"
+    numpy = np.log
+
+    def derivative(self, operand, result):
+        return 1 / operand
+
+
+@register
+class Log1p(FloatUnary):
+    """log(1 + x), accurate near 0. XLA: Log1p.
+
+    Example:
+        >>> ops.log1p(np.float32(1))
+        Array(0.6931472, dtype=float32)
+    """
+
+    stablehlo_name = "log_plus_one"
+    numpy = special.log1p
+
+    def derivative(self, operand, result):
+        return 1 / (1 + operand)
+
+
+@register
+class Sqrt(FloatUnary):
+    """Square root; a complex one has real part >= 0. XLA: Sqrt.
+
+    Example:
+        >>> ops.sqrt(np.float32([4, 2]))
+        Array([2.       , 1.4142135], dtype=float32)
+    """
+
+    stablehlo_name = "sqrt"
+    numpy = np.sqrt
+
+    def derivative(self, operand, result):
+        return 0.5 / result
+
+
+@register
+class Rsqrt(FloatUnary):
+    """1 / sqrt(x). XLA: Rsqrt.
+
+    Example:
+        >>> ops.rsqrt(np.float32([4, 16]))
+        Array([0.5 , 0.25], dtype=float32)
+    """
+
+    stablehlo_name = "rsqrt"
+    numpy = special.rsqrt
+
+    def derivative(self, operand, result):
+        return -0.5 * (result / operand)
+
+
+@register
+class Tan(FloatUnary):
+    """Tangent. XLA: Tan.
+
+    Example:
+        >>> ops.tan(np.float32(1))
+        Array(1.5574077, dtype=float32)
+    """
+
+    stablehlo_name = "tan"
+    numpy = np.tan
+
+    def derivative(self, operand, result):
+        return 1 + result * result
+
+
+@register
+class Tanh(FloatUnary):
+    """Hyperbolic tangent. XLA: Tanh.
+
+    Example:
+        >>> ops.tanh(np.float32([0, 1]))
+        Array([0.       , 0.7615942], dtype=float32)
+    """
+
+    stablehlo_name = "tanh"
+    numpy = np.tanh
+
+    def derivative(self, operand, result):
+        return (1 - result) * (1 + result)
 
 
 @register
@@ -73,7 +172,7 @@ class Logistic(FloatUnary):
 
     def derivative(self, operand, result):
         if array_shape(operand).element_type.bits >= 32:
-            return result * (1 - result)  # reads the result alone: loops keep less
+            return result * (1 - result)  # reads only the result, so loops save less
         # A result of few digits leaves the difference fewer.
         return in_f32(lambda x: ops.logistic(x) * ops.logistic(-x), operand)
 
@@ -82,7 +181,7 @@ class Logistic(FloatUnary):
 class Cbrt(FloatUnary):
     """Cube root: real of real numbers, negative ones too; principal of complex ones. XLA: Cbrt.
 
-    XLA:CPU has none for complex numbers, which become polar in StableHLO.
+    Complex numbers become polar in StableHLO.
 
     Example:
         >>> ops.cbrt(np.float32([8, -27]))
@@ -92,8 +191,9 @@ class Cbrt(FloatUnary):
     stablehlo_name = "cbrt"
     numpy = special.cbrt
 
-    @staticmethod
-    def of_complex(x: Any) -> Any:
+    def lowered(self, x):
+        if not array_shape(x).element_type.is_complex:
+            return NotImplemented
         a, b = ops.real(x), ops.imag(x)
         # An eighth of a large modulus cannot overflow.
         size, eighth = ops.abs(x), ops.abs(ops.complex(a * 0.125, b * 0.125))
@@ -124,8 +224,9 @@ class Sin(FloatUnary):
     stablehlo_name = "sine"
     numpy = np.sin
 
-    @staticmethod
-    def of_complex(x: Any) -> Any:
+    def lowered(self, x):
+        if not array_shape(x).element_type.is_complex:
+            return NotImplemented
         a, b = ops.real(x), ops.imag(x)
         sine, cosine = ops.sin(a), ops.cos(a)
         # As C99 has it, where the products are 0 * inf or the angle has no sine.
@@ -151,8 +252,9 @@ class Cos(FloatUnary):
     stablehlo_name = "cosine"
     numpy = np.cos
 
-    @staticmethod
-    def of_complex(x: Any) -> Any:
+    def lowered(self, x):
+        if not array_shape(x).element_type.is_complex:
+            return NotImplemented
         a, b = ops.real(x), ops.imag(x)
         sine, cosine = ops.sin(a), ops.cos(a)
         rising, falling = _cosh(b, cosine), _sinh(b, -sine)
@@ -182,12 +284,11 @@ class Cosh(FloatUnary):
     """
 
     numpy = np.cosh
-    least_bits = 32
 
-    of_complex = staticmethod(lambda x: Cos.of_complex(ops.complex(-ops.imag(x), ops.real(x))))
-
-    def expansion(self, shape):
-        return super().expansion(shape) or _cosh
+    def lowered(self, x):
+        if array_shape(x).element_type.is_complex:
+            return ops.cos(ops.complex(-ops.imag(x), ops.real(x)))
+        return in_f32(_cosh, x)
 
     def derivative(self, operand, result):
         return _sinh(operand)

@@ -3,7 +3,6 @@
 Functions that are rounded live in `transcendental`.
 """
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -73,13 +72,24 @@ class Abs(Unary):
 
     def derivative(self, operand, result):
         if _is_complex(operand):
-            return conjugate(operand) / _without_zero(result)  # 0 where the operand is
+            # 0 where the operand is
+            return conjugate(operand) / _as_type_of(operand, _without_zero(result))
         signs = ones_like(operand), full_like(operand, -1)
         return ops.select(ops.ge(operand, zeros_like(operand)), *signs)
 
     def jvp(self, primals, tangents, results):
         moved = super().jvp(primals, tangents, results)
         return ops.real(moved) if _is_complex(primals[0]) else moved
+
+    def vjp(self, cotangents, operands, results, active):
+        if _is_complex(operands[0]):
+            cotangents = _as_type_of(operands[0], cotangents)
+        return super().vjp(cotangents, operands, results, active)
+
+
+def _as_type_of(operand: Any, value: Any) -> Any:
+    """Convert reals to the complex type of an operand, also under strict promotion of dtypes."""
+    return ops.convert_element_type(value, array_shape(operand).element_type)
 
 
 def _without_zero(value: Any) -> Any:
@@ -114,9 +124,10 @@ def _turned(change: Any, operand: Any, direction: Any) -> Any:
     """What is left of a change at right angles to a direction, over |z|; None of real numbers."""
     if not _is_complex(operand):
         return None
-    radial = direction * ops.real(conjugate(direction) * change)
+    radial = direction * _as_type_of(operand, ops.real(conjugate(direction) * change))
     # 1 / |z|, and 0 where z is.
-    return (change - radial) * (ops.abs(direction) / _without_zero(ops.abs(operand)))
+    scale = ops.abs(direction) / _without_zero(ops.abs(operand))
+    return (change - radial) * _as_type_of(operand, scale)
 
 
 class _Part(Unary):
@@ -254,10 +265,8 @@ class Clz(_BitCount):
 
 
 @register
-class PopulationCount(families.Expandable, _BitCount):
+class PopulationCount(_BitCount):
     """The number of bits that are set. XLA: PopulationCount.
-
-    XLA:CPU counts the bits of s4 after extending the sign, so that StableHLO counts those of u4.
 
     Example:
         >>> ops.population_count(np.int32([0, 5, -1]))
@@ -268,14 +277,6 @@ class PopulationCount(families.Expandable, _BitCount):
 
     def count(self, bits, width):
         return np.bitwise_count(bits)
-
-    def expansion(self, shape):
-        return _count_of_s4 if shape.element_type.name == "s4" else None
-
-
-def _count_of_s4(x: Any) -> Any:
-    count = ops.population_count(ops.bitcast_convert_type(x, "u4"))
-    return ops.bitcast_convert_type(count, "s4")
 
 
 def _half_away_from_zero(x: np.ndarray) -> np.ndarray:
@@ -292,16 +293,57 @@ class _Rounding(Unary):
     zero_derivative = "it is piecewise constant"
 
 
-_row = partial(families.named_row, _Rounding)
-_row("ceil", np.ceil)("The smallest integral value not below x.", "[1.5, -1.5] -> [ 2., -1.]")
-_row("floor", np.floor)("The largest integral value not above x.", "[1.5, -1.5] -> [ 1., -2.]")
-_row("round_nearest_even", np.rint)(
-    "The nearest integral value, ties to the even one: 1.5 -> 2.", "[2.5, 3.5] -> [2., 4.]"
-)
-_row("round_nearest_afz", _half_away_from_zero, spec_names=("RoundNearestAfz", "Round"))(
-    "The nearest integral value, ties away from zero: 2.5 -> 3, -0.5 -> -1.",
-    "[2.5, -0.4] -> [ 3., -0.]",
-)
+@register
+class Ceil(_Rounding):
+    """The smallest integral value not below x. XLA: Ceil.
+
+    Example:
+        >>> ops.ceil(np.float32([1.5, -1.5]))
+        Array([ 2., -1.], dtype=float32)
+    """
+
+    stablehlo_name = "ceil"
+    numpy = np.ceil
+
+
+@register
+class Floor(_Rounding):
+    """The largest integral value not above x. XLA: Floor.
+
+    Example:
+        >>> ops.floor(np.float32([1.5, -1.5]))
+        Array([ 1., -2.], dtype=float32)
+    """
+
+    stablehlo_name = "floor"
+    numpy = np.floor
+
+
+@register
+class RoundNearestEven(_Rounding):
+    """The nearest integral value, ties to the even one: 1.5 -> 2. XLA: RoundNearestEven.
+
+    Example:
+        >>> ops.round_nearest_even(np.float32([2.5, 3.5]))
+        Array([2., 4.], dtype=float32)
+    """
+
+    stablehlo_name = "round_nearest_even"
+    numpy = np.rint
+
+
+@register
+class RoundNearestAfz(_Rounding):
+    """The nearest integral value, ties away from zero: 2.5 -> 3, -0.5 -> -1. XLA: RoundNearestAfz.
+
+    Example:
+        >>> ops.round_nearest_afz(np.float32([2.5, -0.4]))
+        Array([ 3., -0.], dtype=float32)
+    """
+
+    spec_names = "RoundNearestAfz", "Round"
+    stablehlo_name = "round_nearest_afz"
+    numpy = _half_away_from_zero
 
 
 def round(operand: Any) -> Any:

@@ -17,8 +17,8 @@ from minixla.core.element_types import F32
 from minixla.core.sharding_rule import ABSENT
 from minixla_ops.elementwise.families import FLOATS
 from minixla_ops.elementwise.operators import convert
-from minixla_ops.programs.compositions import Composed, composed_program
 from minixla_ops.programs.computations import pulled_program, sum_over
+from minixla_ops.programs.lowering import Lowered, lowered_program
 from minixla_ops.vocabulary import GIVEN, batch_dimensions
 from minixla_ops.vocabulary.checks import check_dimensions
 from minixla_ops.vocabulary.shorthand import add_cotangents, array_shape, as_results, as_tuple
@@ -74,7 +74,7 @@ class Epsilon(Float):
         return float(np.float32(super().canonical(value)))
 
 
-class BatchNorm(Composed):
+class BatchNorm(Lowered):
     """Base class of the three operations.
 
     Each feature is normalised by itself, over all dimensions but the one that numbers them.
@@ -122,7 +122,7 @@ class BatchNorm(Composed):
             found = [np.moveaxis(whole, -1, at), *vectors]
             return as_results([each.astype(own) for each in found])
 
-    def composition(self, *operands):
+    def lowered(self, *operands):
         along = Features(operands[0], self.feature_index)
         return as_results(along.narrow(*self.program(along, *along.wide(*operands))))
 
@@ -191,7 +191,7 @@ class BatchNormTraining(BatchNorm):
             gradient = BatchNormGrad(self.epsilon, self.feature_index)
             found[:] = gradient(operands[0], operands[1], *results[1:], of_output)
         if active[0] and any(each is not None for each in of_moments):
-            program = composed_program(self, tuple(map(shape_of, operands)))
+            program = lowered_program(self, tuple(map(shape_of, operands)))
             given = program, operands, [None, *of_moments], (True, False, False)
             found[0] = add_cotangents(found[0], pulled_program(*given)[0])
         return [each if flag else None for each, flag in zip(found, active, strict=True)]

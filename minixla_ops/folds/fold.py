@@ -2,18 +2,16 @@
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import minixla_ops as ops
 from minixla.core import AnyShape, Graph, Shape, shape_of
 from minixla.core.attributes import Instance, Integers, attribute
-from minixla.core.element_types import BF16, F16, F32
+from minixla.core.builders import builds
 from minixla.core.errors import ShapeError, explain
 from minixla.core.linear import instantiate, zeros_like
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.sharding_rule import ABSENT, PASS_THROUGH, REDUCTION
-from minixla.core.tracing import closed_graph, evaluate_graph
 from minixla_ops.folds.fold_programs import fold, tangents_of_fold
 from minixla_ops.folds.numpy_folds import fold_computation, fold_monoid
 from minixla_ops.programs import computations
@@ -113,38 +111,6 @@ class Fold(Operation):
             return of_operand, computations.total(ops.select(starts, cotangents, zero))
         return self._program_vjp(cotangents, operands, active)
 
-    def loses_nan(self, platform: str, operand: AnyShape) -> bool:
-        """Whether XLA leaves the fold to its library for CPUs, which takes extremes of numbers."""
-        shape = array_shape(operand)
-        kind = shape.element_type
-        is_extreme = computations.monoid_of(self.computation) in ("max", "min")
-        is_long = not shape.is_dynamic and shape.size >= _LIBRARYS and kind.bits >= 16
-        return platform == "cpu" and is_extreme and is_long and kind.is_float
-
-    def with_nan(
-        self,
-        emit: Any,
-        names: Sequence[str],
-        operands: Sequence[str],
-        shapes: Sequence[AnyShape],
-        results: Sequence[AnyShape],
-    ) -> Sequence[str]:
-        """The names of the result, written as `names`, which is made NaN where XLA loses that."""
-        if not self.loses_nan(emit.platform, shapes[0]):
-            return names
-
-        def function(operand: Any, initial: Any, extreme: Any) -> list[Any]:
-            is_nan = self.has_nan(emit, operand, initial)
-            return [ops.select(is_nan, shorthand.full_like(extreme, math.nan), extreme)]
-
-        program = closed_graph(function, [*shapes, *results], self.builder_name)
-        return emit.expand(program, [*operands, *names])
-
-    def has_nan(self, emit: Any, operand: Any, initial: Any) -> Any:
-        """Whether NaN is among what is folded to each element of the result."""
-        flags = ops.ne(operand, operand), ops.ne(initial, initial)
-        return self.replace(computation=_any_of())(*flags)
-
     def _split(self, operands: Values, result: Any) -> tuple[Any, Any]:
         """The extremes of elements alone, and where the start beats them; None: nowhere."""
         operand, initial = operands
@@ -190,15 +156,6 @@ class Fold(Operation):
         # They join at the end, the identity takes their place.
         total = operation(*moved, computations.neutral_element(monoid, scalars[0].element_type))
         return computations.apply_computation(self.computation, [*starts, total])[0], out
-
-
-# XLA:CPU leaves reductions of as many elements to its library.
-_LIBRARYS = 4096
-_ROWS_OF_F16 = 64  # it converts fewer f16 one by one
-
-
-def _any_of() -> Graph:
-    return computations.computation_of(ops.or_, [Shape("pred")] * 2, "")
 
 
 def halves(values: Values) -> tuple[Values, Values]:
@@ -253,8 +210,8 @@ class Reduce(Fold):
 
     Starting from the initial values, the running values and the next elements go through
     `computation`, in this order: f(running_0 ... running_N-1, element_0 ... element_N-1). XLA may
-    regroup the applications and use the initial values more than once (XLA:CPU does for more than
-    32 elements), so f must be associative and the initial values its identity.
+    regroup the applications and use the initial values more than once, so f must be associative and
+    the initial values its identity.
 
     Args:
         operands: N arrays of equal dimensions, or one array.
@@ -280,7 +237,6 @@ class Reduce(Fold):
     """
 
     stablehlo_name = "reduce"
-    lacking_together = {"cuda": "s4 u4"}
     dynamic_operands = EVERY_OPERAND
     dimensions_to_reduce: tuple[int, ...] = attribute(
         Integers(), stablehlo="dimensions", hlo="dimensions"
@@ -320,76 +276,12 @@ class Reduce(Fold):
         return as_results(fold_computation(self.computation, stacked, initials))
 
     def stablehlo(self, emit, operands, shapes, results):
-        if self.loses_nan(emit.platform, shapes[0]) and self._is_along_rows(shapes[0]):
-            function = partial(self._keeping_nan, emit)
-            return emit.expand(closed_graph(function, shapes, self.builder_name), operands)
         operation = computations.short_form(self.computation)
         if operation is None:
-            names = super().stablehlo(emit, operands, shapes, results)
-        else:
-            text = f"stablehlo.reduce({operands[0]} init: {operands[1]}) applies {operation} across"
-            text = f"{text} dimensions = {list(self.dimensions_to_reduce)}"
-            names = shorthand.written(emit, text, shapes, results[0])
-        return self.with_nan(emit, names, operands, shapes, results)
-
-    def _is_along_rows(self, operand: Shape) -> bool:
-        """Whether XLA:CPU folds pairs faster than the elements and then their flags."""
-        count = math.prod([operand.dimensions[at] for at in self.dimensions_to_reduce])
-        is_short = operand.element_type is F16 and count < _ROWS_OF_F16
-        return operand.rank - 1 in self.dimensions_to_reduce and not is_short
-
-    def _merged(self, emit: Any, operand: Any) -> tuple[Any, Sequence[int]]:
-        """An operand and its dimensions to reduce, neighbours one where both are reduced or kept.
-
-        XLA:CPU's loops over the same elements are faster then; its partitioner would send them.
-        """
-        if emit.device_count > 1:
-            return operand, self.dimensions_to_reduce
-        sizes: list[int] = []
-        reduced: list[int] = []
-        before = None
-        for at, size in enumerate(array_shape(operand).dimensions):
-            is_reduced = at in self.dimensions_to_reduce
-            if is_reduced == before:
-                sizes[-1] *= size
-                continue
-            if is_reduced:
-                reduced.append(len(sizes))
-            sizes.append(size)
-            before = is_reduced
-        return ops.reshape(operand, sizes), reduced
-
-    def has_nan(self, emit, operand, initial):
-        if array_shape(operand).element_type is BF16:  # whose loops are not faster
-            return super().has_nan(emit, operand, initial)
-        x, reduced = self._merged(emit, operand)
-        whether = self.replace(computation=_any_of(), dimensions_to_reduce=reduced)
-        found = whether(ops.ne(x, x), ops.ne(initial, initial))
-        sizes = [
-            array_shape(operand).dimensions[at] for at in self._kept(array_shape(operand).rank)
-        ]
-        return ops.reshape(found, sizes)
-
-    def _keeping_nan(self, emit: Any, operand: Any, initial: Any) -> Any:
-        """The extremes, and whether there is NaN, in one pass that XLA:CPU writes out itself.
-
-        It does so for pairs. Its loops are fast along rows, of elements of 32 bits or more.
-        """
-        shape = array_shape(operand)
-        kind = shape.element_type
-        wide = F32 if kind.bits < 32 else kind
-
-        def joined(best: Any, has_nan: Any, other: Any, others_nan: Any) -> list[Any]:
-            return [*evaluate_graph(self.computation, [best, other]), ops.or_(has_nan, others_nan)]
-
-        pairs = closed_graph(joined, [Shape(wide), Shape("pred")] * 2, self.builder_name)
-        x, reduced = self._merged(emit, ops.convert_element_type(operand, wide))
-        start = ops.convert_element_type(initial, wide)
-        fold_pairs = self.replace(computation=pairs, dimensions_to_reduce=reduced)
-        best, has_nan = fold_pairs(x, ops.ne(x, x), start, ops.ne(start, start))
-        best = ops.convert_element_type(best, kind)
-        best = ops.select(has_nan, shorthand.full_like(best, math.nan), best)
-        return ops.reshape(best, [shape.dimensions[at] for at in self._kept(shape.rank)])
+            return super().stablehlo(emit, operands, shapes, results)
+        text = f"stablehlo.reduce({operands[0]} init: {operands[1]}) applies {operation} across"
+        text = f"{text} dimensions = {list(self.dimensions_to_reduce)}"
+        return shorthand.written(emit, text, shapes, results[0])
 
     def folded(self, operands, initials):
         order, sizes = self._order(array_shape(operands[0]).dimensions)
@@ -431,12 +323,13 @@ class Reduce(Fold):
         winners = ops.convert_element_type(wins, shape.element_type)
         return winners, computations.sum_over(winners, self.dimensions_to_reduce)
 
-    @staticmethod
-    def build(
-        operands: Any,
-        init_values: Any,
-        computation: Computation,
-        dimensions_to_reduce: Sequence[int],
-    ) -> Any:
-        _, values, graph = fold_arguments(Reduce, operands, init_values, computation)
-        return Reduce(graph, shorthand.listed(dimensions_to_reduce))(*values)
+
+@builds(Reduce)
+def reduce(
+    operands: Any,
+    init_values: Any,
+    computation: Computation,
+    dimensions_to_reduce: Sequence[int],
+) -> Any:
+    _, values, graph = fold_arguments(Reduce, operands, init_values, computation)
+    return Reduce(graph, shorthand.listed(dimensions_to_reduce))(*values)

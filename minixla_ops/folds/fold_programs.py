@@ -2,7 +2,7 @@
 
 A fold goes over the first dimension of its operands. Where the computation is associative it
 combines neighbours in a tree of logarithmic depth, which keeps their order; otherwise it goes one
-element at a time, as XLA:CPU evaluates short reductions.
+element at a time, as XLA evaluates short reductions.
 """
 
 import operator
@@ -80,7 +80,7 @@ def started(computation: Graph, initial: Any, total: Any) -> Any:
     kind, sizes = array_shape(total).element_type, array_shape(total).dimensions
     initial = _over(initial, sizes)
     (result,) = apply_computation(computation, [initial, total])
-    # There are no integers of 6 bits, as which a sign could be read; XLA:CPU has no such floats.
+    # There are no integers of 6 bits, as which a sign could be read; no backend has such floats.
     if monoid_of(computation) != "add" or not kind.is_float or kind.bits == 6:
         return result
     # XLA makes x of 0 + x, also where x is -0.

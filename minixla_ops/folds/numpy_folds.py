@@ -2,7 +2,7 @@
 
 Monoids are folded by ufuncs, in order computations of whole slices. Floats up to f32, and c64, are
 summed and multiplied in double and rounded once, so that sums of up to a million elements are the
-exact sum correctly rounded, but for cancellation. f64 and c128 are summed pairwise. XLA:CPU and
+exact sum correctly rounded, but for cancellation. f64 and c128 are summed pairwise. XLA and
 StableHLO's interpreter round intermediate sums to the element type: they are within eps * sum(|x|)
 of the exact sum for up to ten thousand random elements.
 """

@@ -11,6 +11,7 @@ from typing import Any
 import minixla_ops as ops
 from minixla.core import Graph, Shape, register
 from minixla.core.attributes import Integers, attribute
+from minixla.core.builders import builds
 from minixla.core.sharding_rule import PERMUTATION
 from minixla.core.tracing import closed_graph, evaluate_graph
 from minixla_ops.folds import numpy_folds, sliding_windows
@@ -22,11 +23,9 @@ from minixla_ops.programs import computations
 from minixla_ops.programs.call import Call
 from minixla_ops.vocabulary.shorthand import array_shape, as_results, splat, zeros, zeros_like
 
-#: General computations over windows of up to so many elements are lowered as programs: element by
-#: element in row-major order, which XLA:CPU runs faster and in which its own order may differ.
+#: General computations over windows of at most this many elements become programs: StableHLO leaves
+#: the order of the elements open, and a program has the specified order.
 _MOST_ELEMENTS = 64
-# Sums, extremes and the like, too, where XLA:CPU takes longer: each element costs time to compile.
-_MOST_OF_MONOID, _LEAST_SIZE = 32, 4096
 
 
 @register
@@ -83,21 +82,10 @@ class ReduceWindow(sliding_windows.Windowed, Fold):
         return as_results(numpy_folds.fold_windows(self.computation, arrays, self.window, initials))
 
     def stablehlo(self, emit, operands, shapes, results):
-        if self._is_program(emit, shapes[0]):
-            program = self.program(tuple(shapes))
-            return Call(program).stablehlo(emit, operands, shapes, results)
-        names = super().stablehlo(emit, operands, shapes, results)
-        if self.window.overlaps:
-            return names
-        return self.with_nan(emit, names, operands, shapes, results)  # XLA makes it a Reduce
-
-    def _is_program(self, emit: Any, operand: Shape) -> bool:
-        elements = math.prod(self.window_dimensions)
-        if computations.monoid_of(self.computation) is None:
-            return elements <= _MOST_ELEMENTS
-        # A partitioner would send what each slice reads beyond a device's part.
-        is_worth_it = elements <= _MOST_OF_MONOID and operand.size >= _LEAST_SIZE
-        return emit.is_for_one_cpu and is_worth_it
+        is_general = computations.monoid_of(self.computation) is None
+        if is_general and math.prod(self.window_dimensions) <= _MOST_ELEMENTS:
+            return Call(self.program(tuple(shapes))).stablehlo(emit, operands, shapes, results)
+        return super().stablehlo(emit, operands, shapes, results)
 
     def folded(self, operands, initials):
         window, shape = self.window, array_shape(operands[0])
@@ -158,21 +146,22 @@ class ReduceWindow(sliding_windows.Windowed, Fold):
         comparison = ops.ge if computations.monoid_of(self.computation) == "max" else ops.le
         return computations.computation_of(comparison, (scalar, scalar), "reduce_window")
 
-    @staticmethod
-    def build(
-        operands: Any,
-        init_values: Any,
-        computation: Graph | Callable[..., Any],
-        window_dimensions: Sequence[int],
-        window_strides: Sequence[int],
-        padding: str | Sequence[Sequence[int]],
-        base_dilations: Sequence[int] | None = None,
-        window_dilations: Sequence[int] | None = None,
-    ) -> Any:
-        shapes, values, graph = fold_arguments(ReduceWindow, operands, init_values, computation)
-        given = window_dimensions, window_strides, padding, base_dilations, window_dilations
-        window = sliding_windows.resolve_window(shapes[0].dimensions, *given)
-        return ReduceWindow(graph, *window)(*values)
+
+@builds(ReduceWindow)
+def reduce_window(
+    operands: Any,
+    init_values: Any,
+    computation: Graph | Callable[..., Any],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
+    padding: str | Sequence[Sequence[int]],
+    base_dilations: Sequence[int] | None = None,
+    window_dilations: Sequence[int] | None = None,
+) -> Any:
+    shapes, values, graph = fold_arguments(ReduceWindow, operands, init_values, computation)
+    given = window_dimensions, window_strides, padding, base_dilations, window_dilations
+    window = sliding_windows.resolve_window(shapes[0].dimensions, *given)
+    return ReduceWindow(graph, *window)(*values)
 
 
 def select_and_gather(values: Any, operand: Any, select: Graph, window: Window) -> Any:

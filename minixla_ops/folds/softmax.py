@@ -10,8 +10,8 @@ from minixla.core.attributes import Integers, attribute
 from minixla.core.element_types import F32, element_type
 from minixla_ops.elementwise.families import INEXACT
 from minixla_ops.elementwise.operators import convert
-from minixla_ops.programs.compositions import Composed, composed_program
 from minixla_ops.programs.computations import neutral_element, sum_over
+from minixla_ops.programs.lowering import Lowered, lowered_program
 from minixla_ops.vocabulary.batch_dimensions import shifted
 from minixla_ops.vocabulary.casting import cast, widened
 from minixla_ops.vocabulary.checks import check_dimensions
@@ -19,7 +19,7 @@ from minixla_ops.vocabulary.shorthand import array_shape
 
 
 @register
-class Softmax(Composed):
+class Softmax(Lowered):
     """exp(x) divided by its sum along dimensions, without overflow. JAX: nn.softmax.
 
     With the result y, its derivative maps t to y (t - sum(y t)) in both modes.
@@ -60,7 +60,7 @@ class Softmax(Composed):
             exponentials = np.exp(x - top)
             return cast(exponentials / np.sum(exponentials, axes, keepdims=True), kind)
 
-    def composition(self, operand):
+    def lowered(self, operand):
         top = operand
         if self.dimensions:
             lowest = neutral_element("max", array_shape(operand).element_type)
@@ -70,7 +70,7 @@ class Softmax(Composed):
 
     def stablehlo(self, emit, operands, shapes, results):
         # In place, so that each line names the user's.
-        return emit.expand(composed_program(self, tuple(shapes)), operands)
+        return emit.expand(lowered_program(self, tuple(shapes)), operands)
 
     def jvp(self, primals, tangents, results):
         return self._moved(tangents[0], results)

@@ -108,7 +108,7 @@ class CustomCall(Operation):
     stated_rule: ShardingRule | None = attribute(
         kinds.Instance(ShardingRule), default=None, stablehlo=None, hlo=None
     )
-    #: Where a call without results runs, as the program says it: there is no value that says it.
+    #: The shardings of a call without results, which has no value to carry them.
     out_shardings: tuple[Any, ...] | None = attribute(
         kinds.Attribute(), default=None, stablehlo=None, hlo=None
     )

@@ -55,7 +55,6 @@ class Infeed(Transfer):
     """
 
     stablehlo_name = "infeed"
-    lacking = {"tpu": "any"}
     operands = ("token...",)
     output_shape: AnyShape = attribute(ShapeAttribute(), stablehlo=None, hlo=None)
     infeed_config: str = attribute(_Config(), default="")
@@ -132,7 +131,6 @@ class Outfeed(Outgoing):
     """
 
     stablehlo_name = "outfeed"
-    lacking = {"tpu": "any"}
     operands = ("operands...",)
     data_count = None
     shape_with_layout: AnyShape = attribute(ShapeAttribute(), stablehlo=None, hlo="outfeed_shape")

@@ -8,6 +8,7 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core import TOKEN, Operation, Shape, TupleShape, register, shape_of
 from minixla.core.attributes import Flag, Literal, ShapeAttribute, attribute
+from minixla.core.builders import derived
 from minixla.core.errors import TransformError, explain
 from minixla.core.processes import current_process
 from minixla_ops.collectives.collective_groups import Channel
@@ -355,7 +356,7 @@ def recv_to_host(token: Any, shape: Shape, handle: int) -> tuple[Any, Any]:
 
 
 def _second_half(operation: type[_Done], start: str) -> Callable[[Any], Any]:
-    """The builder of what the builder `start` ends with, which refuses."""
+    """Return the builder of the second half of `start`: an error."""
     name = operation.builder_name
 
     def builder(context: Any) -> Any:
@@ -363,7 +364,7 @@ def _second_half(operation: type[_Done], start: str) -> Callable[[Any], Any]:
         advice = f"{advice}: XLA splits it in two."
         raise explain(TransformError, name, "it is not built by itself", advice=advice)
 
-    builder.__name__ = builder.__qualname__ = name
+    builder = derived(operation, builder)
     builder.__doc__ = f"""Refuses: `{start}` waits by itself; this half stands in dumps alone.
 
 XLA: {operation.name}.

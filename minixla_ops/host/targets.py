@@ -42,7 +42,7 @@ def meaning(call: Any, shapes: Sequence[AnyShape], programs: Sequence[Graph]) ->
 
 
 def _top_k(call: Any, shapes: Any, programs: Any) -> _Function | None:
-    """XLA:CPU's TopK: the greatest elements, and where they are."""
+    """XLA's TopK: the greatest elements, and where they are."""
     values = call.shapes[0]
     return (lambda x: ops.top_k(x, values.dimensions[-1])) if values.rank else None
 

@@ -125,7 +125,7 @@ class IndexedWindows(Operation):
             add(ABSENT, at, ABSENT, indices[at], NEED_REPLICATION)
 
     def stablehlo(self, emit, operands, shapes, results):
-        # XLA:CPU reads beyond indices of 2 and 4 bits.
+        # XLA reads beyond indices of 2 and 4 bits.
         types, at = list(shapes), len(shapes) // 2
         if shapes[at].element_type.bits < 8:
             types[at] = shapes[at].with_element_type(element_type("s32"))

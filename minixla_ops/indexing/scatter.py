@@ -37,7 +37,7 @@ class Scatter(indexed_windows.IndexedWindows):
     update_window_dims index into the window, of which inserted_window_dims and
     operand_batching_dims are left out. Elements outside of the operands are skipped.
 
-    The order of updates is open. Here, and on XLA:CPU, windows follow each other as index vectors
+    The order of updates is open. Here windows follow each other as index vectors
     do. XLA skips windows that lie partly outside as a whole, where StableHLO skips elements; the
     StableHLO form is such that XLA skips elements, too.
 
@@ -171,7 +171,7 @@ class Scatter(indexed_windows.IndexedWindows):
         return [window_bounds.unframed(each, config) for each in as_tuple(results)]
 
     def _with_index_component(self, *values: Any) -> Sequence[Any]:
-        """XLA:CPU may drop windows that no index leads to: here one more dimension has index 0."""
+        """XLA may drop windows that no index leads to: here one more dimension has index 0."""
         operands, indices, updates = split(values)
         numbers = self.dimension_numbers
         sizes, at = array_shape(operands[0]).dimensions, numbers.index_vector_dim

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,27 +10,20 @@ from minixla.core import Graph, Operation, Shape, register, shape_of
 from minixla.core.attributes import Instance, attribute
 from minixla.core.builders import builds
 from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION, PERMUTATION
-from minixla.core.tracing import closed_graph
 from minixla_ops.folds import sliding_windows
 from minixla_ops.folds.fold import initial_values
 from minixla_ops.folds.reduce_window import select_and_gather
 from minixla_ops.folds.selected_elements import scatter_to_selected, selected_elements
 from minixla_ops.indexing.scatter_computations import apply_updates
 from minixla_ops.programs import computations
-from minixla_ops.programs.call import Call
-from minixla_ops.programs.compositions import Composed, composed_program, kept_program
+from minixla_ops.programs.lowering import Lowered, lowered_program
 from minixla_ops.programs.reference_evaluation import apply_elementwise
 from minixla_ops.vocabulary.batch_dimensions import align_batches
 from minixla_ops.vocabulary.shorthand import array_shape
 
-#: Windows that do not overlap, one in up to so many places, are lowered as programs, which XLA:CPU
-#: runs many times faster, and for which XLA:GPU needs no memory besides; XLA:TPU accesses 1.6 times
-#: the bytes. (Programs of some 32 places and more XLA:CPU may compile for minutes.)
-_MOST_ELEMENTS = 25
-
 
 @register
-class SelectAndScatter(Composed, sliding_windows.Windowed):
+class SelectAndScatter(Lowered, sliding_windows.Windowed):
     """Combines values into an array where a sliding window's selected elements are.
 
     For each position of the window one element of `operand` is selected: the first stays while
@@ -113,44 +105,23 @@ class SelectAndScatter(Composed, sliding_windows.Windowed):
         return result.reshape(operand.shape)
 
     def stablehlo(self, emit, operands, shapes, results):
-        if self.window.overlaps and self._is_in_two_steps(emit, shapes[1]):
-            return self._two_steps(emit, operands, shapes)
-        is_native = self.window.overlaps or math.prod(self.window_strides) > _MOST_ELEMENTS
-        if emit.platform == "tpu":
-            # XLA has code there for numbers of 16 and 32 bits, and windows along all but two.
-            sizes = zip(self.window_dimensions, self.window_strides, strict=True)
-            is_native = sum(each == (1, 1) for each in sizes) > 1
-            is_native &= shapes[0].element_type.bits in (16, 32)
         # XLA dies where padding takes away more than there is.
-        rule = Operation if is_native and shapes[1].size else Composed
+        rule = Operation if shapes[1].size else Lowered
         return rule.stablehlo(self, emit, operands, shapes, results)
 
-    def _is_in_two_steps(self, emit: Any, source: Shape) -> bool:
-        is_small = math.prod(self.window_dimensions) <= _MOST_ELEMENTS
-        is_monoid = computations.monoid_of(self.scatter) is not None
-        return emit.is_for_one_cpu and is_small and is_monoid and source.size > 0
-
-    def _two_steps(
-        self, emit: Any, operands: Sequence[str], shapes: Sequence[Shape]
-    ) -> Sequence[str]:
-        """Functions apart, of what is selected and of its sums: fused, all is done many times."""
-        selection = kept_program(self._selected_elements, (shapes[0],), self.builder_name)
-        taken = (*selection.output_shapes, *shapes[1:])
-        sums = closed_graph(partial(self._scattered, shapes[0]), taken, self.builder_name)
-        chosen = Call(selection).write(emit, operands[:1], shapes[:1], taken[:1], is_apart=True)
-        return Call(sums).write(emit, [*chosen, *operands[1:]], taken, shapes[:1], is_apart=True)
-
-    def _selected_elements(self, operand: Any) -> Any:
+    def selected_elements(self, operand: Any) -> Any:
+        """Return the number of the selected element for each position, s32."""
         return selected_elements(operand, self.select, self.window)
 
-    def _scattered(self, base: Shape, chosen: Any, source: Any, init_value: Any) -> Any:
+    def scattered(self, base: Shape, chosen: Any, source: Any, init_value: Any) -> Any:
+        """Return the result for the numbers of the selected elements."""
         return scatter_to_selected(self.scatter, self.window, base, chosen, source, init_value)
 
-    def composition(self, *operands):
+    def lowered(self, *operands):
         operand, *others = operands
         base = array_shape(operand)
-        chosen = self._selected_elements(operand) if base.size else None
-        return self._scattered(base, chosen, *others)
+        chosen = self.selected_elements(operand) if base.size else None
+        return self.scattered(base, chosen, *others)
 
     def jvp(self, primals, tangents, results):
         if computations.monoid_of(self.scatter) != "add":
@@ -170,7 +141,7 @@ class SelectAndScatter(Composed, sliding_windows.Windowed):
     def vjp(self, cotangents, operands, results, active):
         if computations.monoid_of(self.scatter) == "add":
             return self.transpose(cotangents, operands, active)
-        program = composed_program(self, tuple(map(shape_of, operands)))
+        program = lowered_program(self, tuple(map(shape_of, operands)))
         return computations.pulled_program(program, operands, [cotangents], active)
 
     def batch(self, operands, dimensions):

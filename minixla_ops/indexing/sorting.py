@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core import ELEMENT_TYPES, AnyShape, ElementType, Shape
+from minixla.core import Shape
 from minixla.core.attributes import Dimension, Flag, Instance, attribute
 from minixla.core.builders import builds
 from minixla.core.graph import Graph, remembered
@@ -61,8 +61,6 @@ class Sort(Operation):
     """
 
     stablehlo_name = "sort"
-    lacking = {"cuda": "f4e2m1fn"}
-    lacking_together = {"cuda": "s4 u4"}
     operands = ("operands...",)
     dynamic_operands = EVERY_OPERAND
     comparator: Graph = attribute(Instance(Graph), hlo="to_apply")
@@ -84,16 +82,6 @@ class Sort(Operation):
         order = sort_orders.order_by_merging(rows, self.comparator) if order is None else order
         taken = [np.take_along_axis(row, order, -1) for row in rows]
         return as_results([np.moveaxis(row, -1, self.dimension) for row in taken])
-
-    def stablehlo(self, emit, operands, shapes, results):
-        if any(shape.element_type in _CARRIERS for shape in shapes):
-            return emit.expand(_carried(self, shapes), operands)
-        # XLA:CPU sorts by std::sort, which reads outside of its array where the comparator is no
-        # strict weak order; std::stable_sort does not.
-        key = sort_orders.key_of(self.comparator)
-        is_safe = key and (key.in_total_order or not shapes[key.operand].element_type.is_inexact)
-        record = self if is_safe else self.replace(is_stable=True)
-        return Operation.stablehlo(record, emit, operands, shapes, results)
 
     def forward(self, primals, tangents):
         # The positions are sorted along, and say where tangents go.
@@ -147,37 +135,3 @@ def taken_along(operand: Any, indices: Any, dimension: int) -> Any:
     others = [each for each in range(shape.rank) if each != dimension]
     numbers = GatherDimensionNumbers((), (dimension,), (dimension,), shape.rank, others, others)
     return ops.gather(operand, indices, numbers, [1] * shape.rank)
-
-
-# Types that XLA:CPU does not sort rightly, each with the type whose bits or values are sorted
-# instead. XLA converts short floats on the way, which changes NaN and the order of the least
-# f8e5m2fnuz, and it loses elements of two bits.
-_SHORT_FLOATS = {name: f"u{name[1]}" for name in ELEMENT_TYPES if name[:2] in ("f4", "f8")}
-_CARRIED = {"s2": "s8", "u2": "u8", **_SHORT_FLOATS}
-_CARRIERS = {ELEMENT_TYPES[name]: ELEMENT_TYPES[carrier] for name, carrier in _CARRIED.items()}
-
-
-def _carried(operation: Sort, shapes: Sequence[AnyShape]) -> Graph:
-    """The program that sorts operands of such types as carriers."""
-    kinds = [array_shape(shape).element_type for shape in shapes]
-
-    def compare(*scalars: Any) -> Any:
-        own = [kind for kind in kinds for _ in range(2)]
-        return evaluate_graph(operation.comparator, list(map(_converted, scalars, own)))[0]
-
-    def function(*operands: Any) -> list[Any]:
-        carriers = [_CARRIERS.get(kind, kind) for kind in kinds]
-        given = list(map(_converted, operands, carriers))
-        results = as_sequence(sort(given, compare, operation.dimension, operation.is_stable))
-        return list(map(_converted, results, kinds))
-
-    return closed_graph(function, shapes, "sort", "sort")
-
-
-def _converted(value: Any, kind: ElementType) -> Any:
-    own = array_shape(value).element_type
-    if own is kind:
-        return value
-    if own.is_integer and kind.is_integer:
-        return ops.convert_element_type(value, kind)
-    return ops.bitcast_convert_type(value, kind)

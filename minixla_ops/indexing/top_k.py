@@ -9,13 +9,13 @@ from minixla.core.sharding_rule import NEED_REPLICATION
 from minixla_ops.elementwise.comparisons import total_order
 from minixla_ops.indexing.sorting import sort, taken_along
 from minixla_ops.movement.slicing import slice_in_dim
-from minixla_ops.programs.compositions import Composed
+from minixla_ops.programs.lowering import Lowered
 from minixla_ops.vocabulary.casting import cast, widened
 from minixla_ops.vocabulary.shorthand import array_shape
 
 
 @register
-class TopK(Composed):
+class TopK(Lowered):
     """The k greatest or least elements of the last dimension, and where they are. XLA: TopK.
 
     Of equal elements those of lower index come first. Floats are in the total order, in which -NaN
@@ -39,7 +39,6 @@ class TopK(Composed):
     """
 
     hlo_name = "topk"
-    lacking = {"cuda": "s4 u4 f4e2m1fn"}
     operands = ("operand",)
     k: int = attribute(Integer(minimum=0))
     largest: bool = attribute(Boolean(), default=True)
@@ -60,7 +59,7 @@ class TopK(Composed):
         indices = np.argsort(ranks, axis=-1, kind="stable")[..., : self.k]
         return np.take_along_axis(operand, indices, -1), indices.astype(np.int32)
 
-    def composition(self, operand):
+    def lowered(self, operand):
         # XLA knows this form, and does not sort the whole array.
         shape = array_shape(operand)
         last = shape.rank - 1

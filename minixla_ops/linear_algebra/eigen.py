@@ -8,9 +8,8 @@ import minixla_ops as ops
 from minixla.core import Shape, builder, register
 from minixla.core.attributes import Boolean, attribute
 from minixla_ops.elementwise.unary import conjugate
-from minixla_ops.linear_algebra.factorization import LibraryCall, ValuesAndVectors
+from minixla_ops.linear_algebra.factorization import ValuesAndVectors
 from minixla_ops.linear_algebra.gaps import column_sums, gaps_between, off_diagonal, over_columns
-from minixla_ops.linear_algebra.lapack_calls import lapack_target
 from minixla_ops.linear_algebra.lapack_routines import ROUTINES
 from minixla_ops.linear_algebra.matrices import adjoint, diagonal, identity, product, triangle
 from minixla_ops.vocabulary.shorthand import array_shape, full_like
@@ -60,7 +59,6 @@ class Eigh(_OfSquare):
 
     lower: bool = attribute(Boolean(), default=True)
     vectors: bool = attribute(Boolean(), default=True)
-    lacking = {"tpu": "any"}
 
     def shape(self, a):
         a = self.checked(a)
@@ -70,23 +68,12 @@ class Eigh(_OfSquare):
         vectors, values, _ = ROUTINES["syevd"](a, **self.lapack_options())
         return self.wanted(values, vectors)
 
-    def call(self, platform, operands, results):
-        (a,) = operands
-        real = Shape(a.element_type.real, a.dimensions[:-1])
-        given = a, real, Shape("s32", a.dimensions[:-2])
-        if platform == "cuda":
-            config = f"lower = {str(self.lower).lower()}, algorithm = 0 : ui8"
-            return LibraryCall("cusolver_syevd_ffi", config, given, self.finish)
-        routine = "heevd" if a.element_type.is_complex else "syevd"
-        target = lapack_target(routine, a.element_type, self.lapack_options())
-        return LibraryCall(*target, given, self.finish)
-
     def lapack_options(self) -> dict[str, str]:
         """The attributes of LAPACK's syevd and heevd."""
         return {"mode": self.mode, "uplo": "L" if self.lower else "U"}
 
     def finish(self, vectors: Any, values: Any, info: Any) -> Any:
-        """The results, of LAPACK's or cuSOLVER's."""
+        """Return the results for those of the library."""
         return self.where_found(info, values, vectors)
 
     def jvp(self, primals, tangents, results):
@@ -131,7 +118,6 @@ class Eig(_OfSquare):
     """
 
     vectors: bool = attribute(Boolean(), default=True)
-    lacking = {"tpu": "any"}
 
     def shape(self, a):
         vectors = self.checked(a).with_element_type(a.element_type.complex)
@@ -142,44 +128,14 @@ class Eig(_OfSquare):
         values = parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1]
         return self.wanted(values, vectors)
 
-    def call(self, platform, operands, results):
-        (a,) = operands
-        vectors = a.with_element_type(a.element_type.complex)
-        part, info = Shape(a.element_type, a.dimensions[:-1]), Shape("s32", a.dimensions[:-2])
-        if platform == "cuda":
-            values = part.with_element_type(vectors.element_type)
-            config = f"left = false, right = {str(self.vectors).lower()}"
-            given = a, values, a, a, info
-            return LibraryCall("cusolver_geev_ffi", config, given, self.finish_on_gpu)
-        parts = [part] * (1 if a.element_type.is_complex else 2)
-        target = lapack_target("geev", a.element_type, self.lapack_options())
-        return LibraryCall(*target, (*parts, vectors, vectors, info), self.finish)
-
     def lapack_options(self) -> dict[str, str]:
         """The attributes of LAPACK's geev."""
         return {"compute_left": "N", "compute_right": self.mode}
 
     def finish(self, *found: Any) -> Any:
-        """The results, of LAPACK's."""
+        """Return the results for those of the library."""
         *parts, _, vectors, info = found
         values = parts[0] if len(parts) == 1 else ops.complex(*parts)
-        return self.where_found(info, values, vectors)
-
-    def finish_on_gpu(self, a: Any, values: Any, left: Any, vectors: Any, info: Any) -> Any:
-        """The same of cuSOLVER's."""
-        shape = array_shape(vectors)
-        if not shape.element_type.is_complex:
-            # Of two conjugate vectors the first column has the real parts, the second the imaginary
-            # ones of the first vector.
-            at, flags = shape.rank - 1, ops.imag(values) != 0
-            in_pair, is_first = (over_columns(x, shape) for x in (flags, _opens_pair(flags)))
-            zero, nothing = np.zeros((), shape.dtype), [(0, 0, 0)] * at
-            before, after = (
-                ops.pad(vectors, zero, [*nothing, (step, -step, 0)]) for step in (1, -1)
-            )
-            parts = ops.select(in_pair & ~is_first, before, vectors)
-            rest = ops.select(is_first, after, -vectors)
-            vectors = ops.complex(parts, ops.select(in_pair, rest, full_like(rest, 0)))
         return self.where_found(info, values, vectors)
 
     def jvp(self, primals, tangents, results):
@@ -198,16 +154,6 @@ class Eig(_OfSquare):
         moved_greatest = ops.imag(column_sums(greatest * free))
         of_phase = -moved_greatest / ops.real(column_sums(greatest * vectors))
         return of_values, free + vectors * over_columns(ops.complex(of_length, of_phase), shape)
-
-
-def _opens_pair(flags: Any) -> Any:
-    """Which of the flags that are set, of neighbours in pairs, are the first of two."""
-    *batch, n = array_shape(flags).dimensions
-    ones, padding = [1] * len(batch), [(0, 0)] * len(batch)
-    numbers = ops.convert_element_type(flags, "s32")
-    zero, window, steps = np.int32(0), [*ones, n], [*ones, 1]
-    counts = ops.reduce_window([numbers], [zero], ops.add, window, steps, [*padding, (n - 1, 0)])
-    return flags & ((counts & full_like(counts, 1)) == full_like(counts, 1))
 
 
 def _greatest(vectors: Any) -> Any:
@@ -248,7 +194,6 @@ class Schur(_OfSquare):
     """
 
     vectors: bool = attribute(Boolean(), default=True)
-    lacking = {"cuda": "any", "tpu": "any"}
     no_derivative = "Schur forms are not unique, and JAX has none either: use eigh or eig"
 
     def shape(self, a):
@@ -259,17 +204,8 @@ class Schur(_OfSquare):
         form, vectors, *_ = ROUTINES["gees"](a, self.mode, "N")
         return self.wanted(form, vectors)
 
-    def call(self, platform, operands, results):
-        (a,) = operands
-        if platform != "cpu":
-            return None
-        values, info = Shape(a.element_type, a.dimensions[:-1]), Shape("s32", a.dimensions[:-2])
-        given = a, a, *[values] * (1 if a.element_type.is_complex else 2), info, info
-        options = {"mode": self.mode, "sort": "N"}
-        return LibraryCall(*lapack_target("gees", a.element_type, options), given, self.finish)
-
     def finish(self, form: Any, vectors: Any, *found: Any) -> Any:
-        """The results, of LAPACK's."""
+        """Return the results for those of the library."""
         return self.where_found(found[-1], form, vectors)
 
 

@@ -1,55 +1,41 @@
-"""The base class of matrix factorisations, which run as compiled code of LAPACK's or cuSOLVER's."""
+"""The base class of matrix factorisations, which run as compiled code of libraries."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
 import minixla_ops as ops
 from minixla.core import REGISTRY, Operation, Shape, element_type
 from minixla.core.sharding_rule import NEED_REPLICATION
-from minixla_ops.linear_algebra.lapack_calls import LETTERS, matrix_call, stack_rule
+from minixla_ops.linear_algebra.lapack_calls import LETTERS, stack_rule
 from minixla_ops.linear_algebra.matrices import nan_unless
-from minixla_ops.programs.compositions import kept_program
+from minixla_ops.programs.lowering import kept_program
 from minixla_ops.vocabulary import GIVEN
 from minixla_ops.vocabulary.batch_dimensions import to_front
 from minixla_ops.vocabulary.casting import cast, widened
 from minixla_ops.vocabulary.shorthand import array_shape, as_results, as_tuple
 
 
-class LibraryCall(NamedTuple):
-    """A call of a library's routine in place of an operation, on the same operands.
-
-    Attributes:
-        target: the name of the code.
-        config: the attributes that it is given, in MLIR's notation.
-        results: the shapes of what it gives.
-        finish: a method of the operation, which makes the operation's results of that.
-    """
-
-    target: str
-    config: str
-    results: Sequence[Shape]
-    finish: Callable[..., Any]
+def has_elements(operation: Any, operands: Sequence[Any], target: Any) -> bool:
+    """Whether matrices have elements, as rules that call a library ask."""
+    return all(each.shape.size for each in operands)
 
 
 class Factorization(Operation):
     """Base class: of stacks of matrices of f32, f64, c64 or c128, in the two last dimensions.
 
-    They are no operations of XLA's. On CPUs and NVIDIA GPUs they are calls of LAPACK's and
-    cuSOLVER's routines; for other platforms, and in texts for none, a call of the code `target`
-    with the operation's own operands, attributes and results. That is XLA's name for it where it
-    has one, as on TPUs. What has no element depends on shapes alone: its results are constants.
+    XLA has no such operations: `minixla.legalize` calls libraries. In other texts they are a call
+    of the code `target` with the operation's own operands, attributes and results, which is XLA's
+    name for it where it has one. Results without elements are constants.
 
     Members give, besides `shape` and `jvp`:
         target: the name of such a call; default: the operation's with `minixla.` in front.
-        call(platform, operands, results): the LibraryCall for `cpu` or `cuda`, for the shapes of
-            operands and results; or None.
         numpy(*arrays): the results in NumPy, for operands in double precision.
     """
 
     target: ClassVar[str] = ""
-    call = numpy = GIVEN
+    numpy = GIVEN
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -80,12 +66,7 @@ class Factorization(Operation):
     def stablehlo(self, emit, operands, shapes, results):
         if not all(shape.size for shape in shapes):
             return emit.expand(kept_program(self._of_nothing, tuple(shapes)), operands)
-        on_library = emit.platform in ("cpu", "cuda")
-        call = self.call(emit.platform, shapes, results) if on_library else None
-        if call is None:
-            return self._portable(results).stablehlo(emit, operands, shapes, results)
-        names = matrix_call(emit, call.target, call.config, operands, shapes, call.results)
-        return emit.expand(kept_program(call.finish, tuple(call.results)), names)
+        return self._portable(results).stablehlo(emit, operands, shapes, results)
 
     def hlo(self, emit, operands, shapes, result):
         results = as_tuple(self.infer(tuple(shapes)))

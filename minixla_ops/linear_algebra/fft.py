@@ -10,7 +10,6 @@ from minixla.core import ELEMENT_TYPES, ElementType, Operation, Shape, element_t
 from minixla.core.attributes import Enumeration, Integers, attribute
 from minixla.core.sharding_rule import NEED_REPLICATION
 from minixla_ops.elementwise.unary import conjugate
-from minixla_ops.programs.compositions import kept_program
 from minixla_ops.vocabulary.batch_dimensions import move_dimension
 from minixla_ops.vocabulary.shorthand import array_shape, splat, zeros
 
@@ -56,7 +55,6 @@ class Fft(Operation):
     fft_type: str = attribute(Enumeration(*_FORMS, mnemonic="fft_type"))
     fft_length: tuple[int, ...] = attribute(Integers(minimum=0))
     linear_operands = (0,)
-    lacking = {"tpu": "f64"}
 
     def shape(self, operand):
         form, lengths = self.fft_type, self.fft_length
@@ -88,22 +86,6 @@ class Fft(Operation):
         wide = operand.astype(np.float64 if self.fft_type == "RFFT" else np.complex128)
         dimensions = range(-len(self.fft_length), 0)
         return _FORMS[self.fft_type](wide, self.fft_length, dimensions).astype(dtype)
-
-    def stablehlo(self, emit, operands, shapes, results):
-        if self.fft_type == "IRFFT" and len(self.fft_length) > 1 and emit.platform != "cpu":
-            program = kept_program(self._one_after_the_other, tuple(shapes))
-            return emit.expand(program, operands)
-        return super().stablehlo(emit, operands, shapes, results)
-
-    def _one_after_the_other(self, operand: Any) -> Any:
-        """IRFFT of several dimensions as IFFT of the outer ones, then IRFFT of the last.
-
-        XLA's GPU library takes the symmetry for granted along all of the dimensions.
-        """
-        last, lengths = array_shape(operand).rank - 1, self.fft_length
-        first = last + 1 - len(lengths)
-        moved = ops.fft(move_dimension(operand, last, first), "IFFT", lengths[:-1])
-        return ops.fft(move_dimension(moved, first, last), "IRFFT", lengths[-1:])
 
     def transpose(self, cotangents, operands, linear):
         # FFT and IFFT are symmetric. Where one element stands for two, it counts twice.

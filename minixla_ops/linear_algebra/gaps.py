@@ -8,14 +8,14 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core import Shape, builder, register
 from minixla_ops.elementwise.binary import Div
-from minixla_ops.elementwise.families import INEXACT, Expandable
+from minixla_ops.elementwise.families import INEXACT
 from minixla_ops.linear_algebra.matrices import on_diagonal
 from minixla_ops.programs.computations import sum_over
 from minixla_ops.vocabulary.shorthand import array_shape, full_like
 
 
 @register
-class GapQuotient(Expandable, Div):
+class GapQuotient(Div):
     """operand / gap; where the gap is 0, 0 for an operand that is 0 and NaN for others.
 
     minixla: what derivatives of eigenvectors divide by.
@@ -45,16 +45,12 @@ class GapQuotient(Expandable, Div):
             found = np.where(gap == 0, np.nan, operand / gap)
         return np.where(operand == 0, 0, found).astype(operand.dtype)
 
-    def expansion(self, shape):
-        return _gap_quotient
+    def lowered(self, operand, gap):
+        found = ops.select(gap == 0, full_like(operand, math.nan), operand / gap)
+        return ops.select(operand == 0, full_like(operand, 0), found)
 
     def over(self, change, divisor):
         return self(change, divisor)
-
-
-def _gap_quotient(operand: Any, gap: Any) -> Any:
-    found = ops.select(gap == 0, full_like(operand, math.nan), operand / gap)
-    return ops.select(operand == 0, full_like(operand, 0), found)
 
 
 def column_sums(value: Any) -> Any:

@@ -1,10 +1,9 @@
-"""Calls of LAPACK and BLAS in programs for the CPU, of cuSOLVER for GPUs: XLA has slow loops."""
+"""Layouts and sharding of calls of LAPACK, BLAS and cuSOLVER."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
-from minixla.core import ElementType, Shape
+from minixla.core import Shape
 from minixla.core.sharding_rule import ABSENT, PASS_THROUGH, RuleBuilder, ShardingRule
 
 #: What the names of routines begin with, by element type.
@@ -36,40 +35,3 @@ def sharding_hints(batch: int, shapes: Sequence[Shape], results: Sequence[Shape]
     """Says, to Shardy and GSPMD, that a stack may be split over devices and matrices may not."""
     rule = stack_rule(RuleBuilder(shapes, tuple(results)), batch)
     return replace(rule, is_custom=True).hint(batch)
-
-
-def lapack_target(routine: str, kind: ElementType, options: Mapping[str, str]) -> tuple[str, str]:
-    """The target and attributes of a call; `routine` is without the letter of the element type."""
-    given = [f"{name} = {ord(letter)} : ui8" for name, letter in options.items()]
-    return f"lapack_{LETTERS[kind.name]}{routine}_ffi", ", ".join(given)
-
-
-def matrix_call(
-    emit: Any,
-    target: str,
-    config: str,
-    operands: Sequence[str],
-    shapes: Any,
-    results: Any,
-    over: int = 0,
-) -> Sequence[str]:
-    """Writes a call of code for stacks of column-major matrices, with its attributes.
-
-    LAPACK writes its first result over the operand of index `over`, where they have one shape.
-    """
-    # In other memory the code would copy the operand there; XLA does so where it is read later.
-    is_in_place = target.startswith("lapack_") and results[0] is shapes[over]
-    batch = shapes[0].rank - 2
-    layouts = [
-        [lapack_layout(shape.rank - batch, batch) for shape in each] for each in (shapes, results)
-    ]
-    return emit.custom_call(
-        target,
-        operands,
-        shapes,
-        results,
-        f"{{{config}}}",
-        layouts,
-        hints=sharding_hints(batch, shapes, results),
-        aliases={over: 0} if is_in_place else None,
-    )

@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core import REGISTRY, Shape, builder, register
+from minixla.core import Shape, builder, register
 from minixla.core.derived import batched_graph
 from minixla.core.tracing import evaluate_graph
-from minixla_ops.linear_algebra.factorization import Factorization, LibraryCall
-from minixla_ops.linear_algebra.lapack_calls import lapack_target
+from minixla_ops.linear_algebra.factorization import Factorization
 from minixla_ops.linear_algebra.lapack_routines import ROUTINES
 from minixla_ops.linear_algebra.matrices import (
     columns,
@@ -21,7 +20,7 @@ from minixla_ops.linear_algebra.matrices import (
     rows,
     triangle,
 )
-from minixla_ops.programs.compositions import kept_program
+from minixla_ops.programs.lowering import kept_program
 from minixla_ops.vocabulary.shorthand import array_shape
 
 
@@ -53,7 +52,6 @@ class Lu(Factorization):
 
     target = "LuDecomposition"
     operands = ("a",)
-    lacking = {"tpu": "f64"}
 
     def shape(self, a):
         self.check_matrices(a)
@@ -70,22 +68,9 @@ class Lu(Factorization):
             permutation[..., step, None] = moved
         return lu, pivots - 1, permutation
 
-    def call(self, platform, operands, results):
-        a, pivots, _ = results
-        given = a, pivots, Shape("s32", a.dimensions[:-2])
-        if platform == "cuda":
-            return LibraryCall("cusolver_getrf_ffi", "", given, self.finish_on_gpu)
-        return LibraryCall(*lapack_target("getrf", a.element_type, {}), given, self.finish)
-
     def finish(self, lu: Any, pivots: Any, info: Any) -> Any:
         """The results, of what LAPACK's getrf gives: its rows count from 1."""
         return lu, pivots - 1, permutation_of(pivots - 1, array_shape(lu).dimensions[-2])
-
-    def finish_on_gpu(self, lu: Any, pivots: Any, info: Any) -> Any:
-        """The same of cuSOLVER's; the permutation by jaxlib's kernel, for loops are slow there."""
-        shape = Shape("s32", array_shape(lu).dimensions[:-1])
-        exchange = REGISTRY["CustomCall"]("cu_lu_pivots_to_permutation", (shape,))
-        return lu, pivots - 1, *exchange(pivots - 1)
 
     def jvp(self, primals, tangents, results):
         # l^-1 P a' u^-1 = l^-1 l' + u' u^-1, whose triangles are those of lower and of upper

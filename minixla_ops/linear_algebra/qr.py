@@ -8,8 +8,7 @@ import minixla_ops as ops
 from minixla.core import Shape, builder, register
 from minixla.core.attributes import Boolean, attribute
 from minixla_ops.elementwise.unary import conjugate
-from minixla_ops.linear_algebra.factorization import Factorization, LibraryCall
-from minixla_ops.linear_algebra.lapack_calls import lapack_target
+from minixla_ops.linear_algebra.factorization import Factorization
 from minixla_ops.linear_algebra.lapack_routines import ROUTINES
 from minixla_ops.linear_algebra.matrices import (
     adjoint,
@@ -21,34 +20,23 @@ from minixla_ops.linear_algebra.matrices import (
     triangle,
 )
 from minixla_ops.linear_algebra.solving import solve_by_lu
-from minixla_ops.programs.compositions import Composed
 from minixla_ops.programs.computations import sum_over
+from minixla_ops.programs.lowering import Lowered
 from minixla_ops.vocabulary.batch_dimensions import move_dimension
 from minixla_ops.vocabulary.shorthand import array_shape, as_results, full_like, splat, zeros
 
 
-class _Reflections(Factorization, Composed):
-    """Base class of what LAPACK computes of reflections, and a composition only differentiates."""
+class _Reflections(Factorization, Lowered):
+    """Base class of reflections: libraries compute them, and a composition differentiates them."""
 
-    #: The library's routine, and what LAPACK calls it for complex numbers.
+    #: The routine's name for real and for complex numbers.
     routines: ClassVar[tuple[str, str]]
 
     def stablehlo(self, emit, operands, shapes, results):
         return Factorization.stablehlo(self, emit, operands, shapes, results)
 
-    def call(self, platform, operands, results):
-        is_lapack, kind = platform == "cpu", results[0].element_type
-        routine = self.routines[is_lapack and kind.is_complex]
-        target = f"cusolver_{routine}_ffi", ""
-        target = lapack_target(routine, kind, {}) if is_lapack else target
-        return LibraryCall(*target, results, self.finish)
-
     def numpy(self, *arrays):
         return as_results(ROUTINES[self.routines[0]](*arrays))
-
-    def finish(self, *results: Any) -> Any:
-        """The results, which are the library's."""
-        return as_results(results)
 
 
 @register
@@ -82,7 +70,7 @@ class Geqrf(_Reflections):
         self.check_matrices(a)
         return a, a.with_dimensions((*a.dimensions[:-2], min(a.dimensions[-2:])))
 
-    def composition(self, a):
+    def lowered(self, a):
         # As LAPACK's geqr2.
         def step(at: Any, a: Any) -> tuple[Any, Any]:
             column = _numbers(ops.eq, a, -1, at)
@@ -156,7 +144,7 @@ class HouseholderProduct(_Reflections):
             self.refuse("C2", problem, "Each column below the diagonal is a reflection's vector.")
         return a
 
-    def composition(self, a, taus):
+    def lowered(self, a, taus):
         def step(at: Any, tau: Any, found: Any, a: Any) -> tuple[Any, Any]:
             own = _sum(a * _numbers(ops.eq, a, -1, at), -1)
             vector = own * _numbers(ops.gt, a, -2, at) + _numbers(ops.eq, a, -2, at)
@@ -193,7 +181,7 @@ def _where(flags: Any, value: Any, other: Any) -> Any:
 
 
 @register
-class Qr(Factorization, Composed):
+class Qr(Factorization, Lowered):
     """Orthogonal and upper triangular factors: a = q r. JAX: lax.linalg.qr.
 
     Args:
@@ -223,7 +211,7 @@ class Qr(Factorization, Composed):
         k = m if self.full_matrices else min(m, n)
         return a.with_dimensions((*batch, m, k)), a.with_dimensions((*batch, k, n))
 
-    def composition(self, a):
+    def lowered(self, a):
         shape = array_shape(a)
         m, n = shape.dimensions[-2:]
         if not shape.size:
@@ -241,7 +229,7 @@ class Qr(Factorization, Composed):
         return tuple(np.linalg.qr(a, "complete" if self.full_matrices else "reduced"))
 
     def stablehlo(self, emit, operands, shapes, results):
-        return Composed.stablehlo(self, emit, operands, shapes, results)
+        return Lowered.stablehlo(self, emit, operands, shapes, results)
 
     def jvp(self, primals, tangents, results):
         (a,), (tangent,), (q, r) = primals, tangents, results

@@ -8,7 +8,7 @@ from minixla.core.attributes import Enumeration, attribute
 from minixla_ops.elementwise.unary import conjugate
 from minixla_ops.linear_algebra.gaps import gap_quotient
 from minixla_ops.linear_algebra.matrices import adjoint, oriented, permuted, product, transposed
-from minixla_ops.programs.compositions import Composed
+from minixla_ops.programs.lowering import Lowered
 from minixla_ops.vocabulary import batch_dimensions
 from minixla_ops.vocabulary.shorthand import add_cotangents, array_shape
 
@@ -72,7 +72,7 @@ class LinearSystem(Operation):
 
 
 @register
-class LuSolve(LinearSystem, Composed):
+class LuSolve(LinearSystem, Lowered):
     """Solves op(a) x = b by the factors of a that `lu` gives, which are computed once.
 
     JAX: scipy.linalg.lu_solve, with derivatives of its own.
@@ -119,7 +119,7 @@ class LuSolve(LinearSystem, Composed):
             self.refuse("C3", "a and b differ in type, rows or batch dimensions")
         return b
 
-    def composition(self, a, lu, permutation, b):
+    def lowered(self, a, lu, permutation, b):
         return solve_by_lu(lu, permutation, b, self.transpose_a)
 
 
@@ -127,7 +127,7 @@ lu_solve = builder(LuSolve)
 
 
 @register
-class LyapunovSolve(LinearSystem, Composed):
+class LyapunovSolve(LinearSystem, Lowered):
     """Solves op(p) x + x op(p) = c for Hermitian p, whose eigenvalues and vectors are known.
 
     minixla: linalg.solve_continuous_lyapunov of SciPy for Hermitian matrices.
@@ -170,7 +170,7 @@ class LyapunovSolve(LinearSystem, Composed):
     def _product(self, of_a: Any, of_x: Any) -> Any:
         return product(of_a, of_x) + product(of_x, of_a)
 
-    def composition(self, p, sums, v, c):
+    def lowered(self, p, sums, v, c):
         if self.transpose_a == "TRANSPOSE":
             return conjugate(_by_vectors(sums, v, conjugate(c)))
         return _by_vectors(sums, v, c)

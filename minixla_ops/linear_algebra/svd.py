@@ -5,18 +5,11 @@ from typing import Any
 import minixla_ops as ops
 from minixla.core import Shape, builder, register
 from minixla.core.attributes import Boolean, attribute
-from minixla_ops.linear_algebra.factorization import LibraryCall, ValuesAndVectors
+from minixla_ops.linear_algebra.factorization import ValuesAndVectors
 from minixla_ops.linear_algebra.gaps import gaps_between, off_diagonal, over_columns, over_rows
-from minixla_ops.linear_algebra.lapack_calls import lapack_target
 from minixla_ops.linear_algebra.lapack_routines import ROUTINES
 from minixla_ops.linear_algebra.matrices import adjoint, columns, diagonal, joined, product, rows
-from minixla_ops.programs.compositions import kept_program
 from minixla_ops.vocabulary.shorthand import array_shape, full_like
-
-# As in JAX: cuSOLVER's Jacobi method is for matrices of up to so many rows and columns, and has no
-# reduced form up to so many.
-_MOST_BY_JACOBI = 1024
-_MOST_IN_BATCHES = 32
 
 
 @register
@@ -56,7 +49,6 @@ class Svd(ValuesAndVectors):
     for_jvp = {"vectors": True, "full_matrices": False}
     full_matrices: bool = attribute(Boolean(), default=True)
     vectors: bool = attribute(Boolean(), default=True)
-    lacking = {"tpu": "any"}
 
     def shape(self, a):
         self.check_matrices(a)
@@ -71,52 +63,19 @@ class Svd(ValuesAndVectors):
         _, s, u, vh, _ = ROUTINES["gesdd"](a, **self.lapack_options())
         return self.wanted(u, s, vh)
 
-    def stablehlo(self, emit, operands, shapes, results):
-        (a,) = shapes
-        m, n = a.dimensions[-2:]
-        if emit.platform == "cuda" and m < n and n > _MOST_BY_JACOBI:
-            # cuSOLVER's other method wants as many rows as columns.
-            return emit.expand(kept_program(self._of_adjoint, (a,)), operands)
-        return super().stablehlo(emit, operands, shapes, results)
-
-    def _of_adjoint(self, a: Any) -> Any:
-        found = self(adjoint(a))
-        if not self.vectors:
-            return found
-        u, s, vh = found
-        return adjoint(vh), s, adjoint(u)
-
-    def call(self, platform, operands, results):
-        (a,) = operands
+    def library_shapes(self, a: Shape, is_full: bool) -> tuple[Shape, ...]:
+        """Return the shapes of u, s, v, vh and info, all vectors with `is_full`."""
         *batch, m, n = a.dimensions
-        k, by_jacobi = min(m, n), platform == "cuda" and max(m, n) <= _MOST_BY_JACOBI
-        is_full = self.vectors and self.full_matrices
-        is_full = is_full or (by_jacobi and k <= _MOST_IN_BATCHES)
+        k = min(m, n)
         left, right = (m, n) if is_full else (k, k)
         s, info = Shape(a.element_type.real, (*batch, k)), Shape("s32", batch)
-        u, v, vh = (
-            Shape(a.element_type, (*batch, *x)) for x in ((m, left), (n, right), (right, n))
-        )
-        if platform == "cpu":
-            target = lapack_target("gesdd", a.element_type, self.lapack_options())
-            return LibraryCall(*target, (a, s, u, vh, info), self.finish)
-        config = f"full_matrices = {is_full}, compute_uv = {self.vectors}".lower()
-        if by_jacobi:
-            given = a, s, u, v, info
-            return LibraryCall("cusolver_gesvdj_ffi", config, given, self.finish_by_jacobi)
-        config += ", transposed = false"
-        return LibraryCall("cusolver_gesvd_ffi", config, (a, s, u, vh, info), self.finish)
+        vectors = (m, left), (n, right), (right, n)
+        u, v, vh = (Shape(a.element_type, (*batch, *each)) for each in vectors)
+        return u, s, v, vh, info
 
     def finish(self, a: Any, s: Any, u: Any, vh: Any, info: Any) -> Any:
-        """The results, of the library's."""
+        """Return the results for those of the library."""
         return self.where_found(info, u, s, vh)
-
-    def finish_by_jacobi(self, a: Any, s: Any, u: Any, v: Any, info: Any) -> Any:
-        """The same for a method that gives v, and more of its columns than may be wanted."""
-        if not self.full_matrices:
-            k = array_shape(s).dimensions[-1]
-            u, v = columns(u, 0, k), columns(v, 0, k)
-        return self.finish(a, s, u, adjoint(v), info)
 
     def lapack_options(self) -> dict[str, str]:
         """The attributes of LAPACK's gesdd."""

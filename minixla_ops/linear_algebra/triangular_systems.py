@@ -1,15 +1,14 @@
 """Cholesky and TriangularSolve."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 import minixla_ops as ops
 from minixla.core import Operation, Shape, register
 from minixla.core.attributes import Boolean, attribute
-from minixla.core.element_types import F32, element_type
+from minixla.core.element_types import F32, ElementType, element_type
 from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION
-from minixla_ops.linear_algebra.lapack_calls import lapack_target, matrix_call
 from minixla_ops.linear_algebra.matrices import (
     adjoint,
     nan_unless,
@@ -19,24 +18,23 @@ from minixla_ops.linear_algebra.matrices import (
     triangle,
 )
 from minixla_ops.linear_algebra.solving import TRANSPOSE_A, LinearSystem
-from minixla_ops.programs.compositions import kept_program
-from minixla_ops.vocabulary import GIVEN, batch_dimensions
+from minixla_ops.programs.lowering import kept_program
+from minixla_ops.vocabulary import batch_dimensions
 from minixla_ops.vocabulary.casting import cast, emit_converted, widened
 from minixla_ops.vocabulary.shorthand import array_shape
+
+
+def wide_type(value: Any) -> ElementType:
+    """Return the element type in which a value or shape is computed: f32 or wider."""
+    kind = array_shape(value).element_type
+    return F32 if kind.bits < 32 else kind
 
 
 class MatrixOperation(Operation):
     """Base class: of stacks of matrices of floats or complex numbers, in two last dimensions.
 
     Types narrower than f32 are computed in f32 and rounded once.
-
-    Members give `call(platform, kind)`: the target and attributes of the call of a library in place
-    of XLA's own loops, which take ten times as long on the CPU; None where there is none. With
-    `has_info` it says for each matrix if there is no result.
     """
-
-    call = GIVEN
-    has_info: ClassVar[bool] = False
 
     def check_matrix(self, a: Shape) -> None:
         """Raises ShapeError unless `a` is a stack of square matrices of inexact numbers."""
@@ -49,23 +47,16 @@ class MatrixOperation(Operation):
 
     def stablehlo(self, emit, operands, shapes, results):
         (result,) = results
-        wide = F32 if result.element_type.bits < 32 else result.element_type
+        wide = wide_type(result)
         wides = [shape.with_element_type(wide) for shape in shapes]
         names = emit_converted(emit, operands, shapes, wides)
-        found = [result.with_element_type(wide)]
-        call = self.call(emit.platform, wide) if result.size else None
-        if call is None:
-            names = super().stablehlo(emit, names, wides, found)
-        else:
-            target, config = call
-            if self.has_info:
-                found.append(Shape("s32", result.dimensions[:-2]))
-            names = matrix_call(emit, target, config, names, wides, found, len(wides) - 1)
-        names = emit.expand(kept_program(self.finish, tuple(found)), names)
-        return emit_converted(emit, names, found[:1], results)
+        found = result.with_element_type(wide)
+        names = super().stablehlo(emit, names, wides, [found])
+        names = emit.expand(kept_program(self.finish, (found,)), names)
+        return emit_converted(emit, names, [found], results)
 
     def finish(self, result: Any) -> Any:
-        """The result, of what StableHLO's operation or the library's gives."""
+        """Return the result for that of StableHLO's operation or of a library."""
         return result
 
 
@@ -95,7 +86,6 @@ class Cholesky(MatrixOperation):
     """
 
     stablehlo_name = "cholesky"
-    has_info = True
     operands = ("a",)
     lower: bool = attribute(Boolean(), default=True)
 
@@ -111,14 +101,9 @@ class Cholesky(MatrixOperation):
         return cast(_cholesky(wide.swapaxes(-1, -2).conj()).swapaxes(-1, -2).conj(), kind)
 
     def finish(self, result, failed=None):
-        if failed is not None:  # NaN for matrices of which the library says that they have none
+        if failed is not None:  # a library says which matrices have no factor
             result = nan_unless(failed == 0, result)
         return triangle(result, self.lower)
-
-    def call(self, platform, kind):
-        if platform == "cuda":  # as JAX; XLA:GPU has kernels by the row
-            return "cusolver_potrf_ffi", f"lower = {str(self.lower).lower()}"
-        return lapack_target("potrf", kind, self.lapack_options()) if platform == "cpu" else None
 
     def lapack_options(self) -> dict[str, str]:
         """The attributes of LAPACK's potrf."""
@@ -227,9 +212,6 @@ class TriangularSolve(MatrixOperation, LinearSystem):
                 if not self.unit_diagonal:
                     x[..., row, :] /= a[..., row, row, None]
         return cast(x if self.left_side else x.swapaxes(-1, -2), kind)
-
-    def call(self, platform, kind):
-        return lapack_target("trsm", kind, self.lapack_options()) if platform == "cpu" else None
 
     def lapack_options(self) -> dict[str, str]:
         """The attributes of BLAS's trsm."""

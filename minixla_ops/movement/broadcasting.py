@@ -9,6 +9,7 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core import Operation, Shape, register
 from minixla.core.attributes import Field, Integers, attribute
+from minixla.core.builders import builds
 from minixla.core.errors import ShapeError, explain
 from minixla.core.sharding_rule import ABSENT
 from minixla.core.tracing import current_trace, host_array, shape_of
@@ -197,23 +198,24 @@ class BroadcastInDim(Operation):
             rule.add([source], [index], size)
         return rule.build()
 
-    @staticmethod
-    def build(
-        operand: Any, out_dim_size: Sequence[int], broadcast_dimensions: Sequence[int]
-    ) -> Any:
-        operation = BroadcastInDim(listed(out_dim_size), listed(broadcast_dimensions))
-        is_constant = isinstance(operand, (np.ndarray, np.generic, int, float, complex))
-        if is_constant and (not np.ndim(operand) or not any(np.asarray(operand).strides)):
-            # One repeated value stays one repeated value: no instruction but a constant is needed.
-            given = array_shape(operand)
-            shape: Any = operation.infer((given,))
-            array = host_array(operand, given, operation.builder_name)
-            value = array[(0,) * array.ndim] if array.size else 0
-            return current_trace().lift(splat(value, shape))
-        if not shape_of(operand, operation.builder_name).is_dynamic:
-            return operation(operand)
-        # Over its bound; a dynamic dimension of bound 1 that is stretched has its size no more.
-        return on_bounds(operation, operand, operation.broadcast_dimensions)
+
+@builds(BroadcastInDim)
+def broadcast_in_dim(
+    operand: Any, out_dim_size: Sequence[int], broadcast_dimensions: Sequence[int]
+) -> Any:
+    operation = BroadcastInDim(listed(out_dim_size), listed(broadcast_dimensions))
+    is_constant = isinstance(operand, (np.ndarray, np.generic, int, float, complex))
+    if is_constant and (not np.ndim(operand) or not any(np.asarray(operand).strides)):
+        # One repeated value stays one repeated value: no instruction but a constant is needed.
+        given = array_shape(operand)
+        shape: Any = operation.infer((given,))
+        array = host_array(operand, given, operation.builder_name)
+        value = array[(0,) * array.ndim] if array.size else 0
+        return current_trace().lift(splat(value, shape))
+    if not shape_of(operand, operation.builder_name).is_dynamic:
+        return operation(operand)
+    # Over its bound; a dynamic dimension of bound 1 that is stretched has its size no more.
+    return on_bounds(operation, operand, operation.broadcast_dimensions)
 
 
 @register

@@ -9,6 +9,7 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core import Operation, Shape, register, shape_of
 from minixla.core.attributes import Field, Integers, attribute
+from minixla.core.builders import builds
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.sharding_rule import ABSENT, PERMUTATION, RuleBuilder, ShardingRule
 from minixla_ops.dynamic_sizes.dimension_sizes import on_bounds
@@ -74,18 +75,19 @@ class Reshape(Operation):
     def sharding_rule(self, operand):
         return common_factors(self.sharding_factors((operand,))) if operand.size else None
 
-    @staticmethod
-    def build(operand: Any, dimensions: Sequence[int]) -> Any:
-        operation = Reshape(listed(dimensions))
-        shape: Any = shape_of(operand, operation.builder_name)
-        if not shape.is_dynamic:
-            return operation(operand)
-        kept = _kept_dimensions(shape, operation.dimensions)
-        if any(flag and at is None for flag, at in zip(shape.dynamic, kept, strict=True)):
-            problem = f"a dynamic dimension is split or merged, of operand {shape}"
-            advice = "Keep dynamic dimensions whole, with the same sizes before or after them, or"
-            operation.refuse("D1", problem, f"{advice} say what they are with dynamic_reshape.")
-        return on_bounds(operation, operand, kept)
+
+@builds(Reshape)
+def reshape(operand: Any, dimensions: Sequence[int]) -> Any:
+    operation = Reshape(listed(dimensions))
+    shape: Any = shape_of(operand, operation.builder_name)
+    if not shape.is_dynamic:
+        return operation(operand)
+    kept = _kept_dimensions(shape, operation.dimensions)
+    if any(flag and at is None for flag, at in zip(shape.dynamic, kept, strict=True)):
+        problem = f"a dynamic dimension is split or merged, of operand {shape}"
+        advice = "Keep dynamic dimensions whole, with the same sizes before or after them, or"
+        operation.refuse("D1", problem, f"{advice} say what they are with dynamic_reshape.")
+    return on_bounds(operation, operand, kept)
 
 
 def _kept_dimensions(operand: Shape, dimensions: Sequence[int]) -> list[int | None]:

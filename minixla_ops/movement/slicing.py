@@ -1,7 +1,6 @@
 """Parts of arrays: Slice cuts boxes out, Pad puts a value around and between, ConcatInDim joins."""
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -17,7 +16,6 @@ from minixla.core.sharding_rule import NEED_REPLICATION, PERMUTATION
 from minixla_ops.dynamic_sizes.dimension_sizes import dynamic_parts
 from minixla_ops.programs.computations import total
 from minixla_ops.vocabulary.batch_dimensions import align_batches, move_batch
-from minixla_ops.vocabulary.casting import emit_widened
 from minixla_ops.vocabulary.shorthand import array_shape, splat, written, zeros, zeros_like
 
 Triples = tuple[tuple[int, int, int], ...]
@@ -337,9 +335,6 @@ class ConcatInDim(Operation):
             if len(given) == 1:
                 return [given[0][0]]
             operands, shapes = zip(*given, strict=True)
-        # XLA:CPU ends the process where it joins arrays of 2-bit integers.
-        if emit.platform == "cpu" and results[0].element_type.bits == 2:
-            return emit_widened(emit, partial(self.stablehlo, emit), operands, shapes, results)
         return super().stablehlo(emit, operands, shapes, results)
 
     def transpose(self, cotangents, operands, linear):

@@ -25,13 +25,9 @@ from minixla_ops.elementwise.operators import convert
 from minixla_ops.folds import sliding_windows
 from minixla_ops.products import convolution_dimensions
 from minixla_ops.products.convolution_dimensions import ConvolutionDimensionNumbers
-from minixla_ops.products.convolution_kernel import is_for_kernel, kernel_call
-from minixla_ops.products.convolution_lowering import cpu_program, product_of_parts
 from minixla_ops.products.dot import DotGeneral
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers
 from minixla_ops.products.product import PRECISION, PREFERRED_TYPE, Product, in_common_type
-from minixla_ops.programs.call import Call
-from minixla_ops.programs.compositions import kept_program
 from minixla_ops.vocabulary.batch_dimensions import batch_size, merge_dimension, split_dimension
 from minixla_ops.vocabulary.casting import emit_converted
 from minixla_ops.vocabulary.shorthand import array_shape, listed, written
@@ -98,8 +94,6 @@ class ConvGeneralDilated(Product):
 
     hlo_name = "convolution"
     stablehlo_name = "convolution"
-    only_fast_in_main = True
-    lacking = {"tpu": "s64 u64", "cuda": "s2 u2 s4 u4 u8 s16 u16 s32 u32 s64 u64 f4e2m1fn"}
     spec_names = (
         *("Conv", "ConvWithGeneralPadding", "ConvWithGeneralDimensions"),
         *("ConvGeneral", "ConvGeneralDilated"),
@@ -186,26 +180,12 @@ class ConvGeneralDilated(Product):
         product = _grouped_product(windows, kernel, *groups, result_type)
         return product.transpose(np.argsort(numbers.output))
 
-    def write(self, emit, operands, shapes, results):
-        lhs, rhs, result = *shapes, *results
-        if emit.platform == "cuda" and any(self.window_reversal):
-            # XLA:GPU's own loops, for windows of which cuDNN reverses none, read them forwards.
-            return emit.expand(kept_program(self._forwards, tuple(shapes)), operands)
-        if emit.platform == "cpu":
-            program = cpu_program(self, lhs, rhs, result)
-            if program is not None:
-                return Call(program).stablehlo(emit, operands, shapes, results)
-            if emit.calls_kernels and is_for_kernel(self, lhs, rhs, result):
-                return kernel_call(self, emit, operands, (lhs, rhs, result))
-        if lhs.element_type.is_complex:
-            # GPUs have no complex convolutions, and on CPU they are slow.
-            return emit.expand(product_of_parts(self, lhs, rhs), operands)
-        own = result
-        if result.element_type.is_complex:
-            own = result.with_element_type(result.element_type.real)
+    def stablehlo(self, emit, operands, shapes, results):
+        (own,) = results
+        if own.element_type.is_complex and not shapes[0].element_type.is_complex:
+            own = own.with_element_type(own.element_type.real)
         text = f"stablehlo.convolution({', '.join(operands)}) {self._attributes_text}"
-        names = written(emit, text, shapes, own)
-        return emit_converted(emit, names, [own], [result])
+        return emit_converted(emit, written(emit, text, shapes, own), [own], results)
 
     @cached_property
     def _attributes_text(self) -> str:
@@ -225,10 +205,6 @@ class ConvGeneralDilated(Product):
             f"window = {{{window}}} {{batch_group_count = {self.batch_group_count} : i64, "
             f"feature_group_count = {self.feature_group_count} : i64{others}}}"
         )
-
-    def _forwards(self, lhs: Any, rhs: Any) -> Any:
-        kernel, backwards = self._reversed(rhs, self.window_reversal), self.window_reversal
-        return self(lhs, kernel, window_reversal=(False,) * len(backwards))
 
     def hlo_attributes(self, shapes):
         window = None
@@ -261,7 +237,7 @@ class ConvGeneralDilated(Product):
         if groups > 1:  # the kernel's groups of output features become groups of input features
             kernel = split_dimension(kernel, outputs, groups)
             kernel = merge_dimension(kernel, outputs, numbers.kernel_input_feature_dimension)
-        kernel = self._reversed(kernel, [not flag for flag in self.window_reversal])
+        kernel = self.reversed(kernel, [not flag for flag in self.window_reversal])
         roles = numbers.output, _swapped(numbers.rhs), numbers.lhs
         steps = {"window_strides": self.lhs_dilation, "lhs_dilation": self.window_strides}
         counts = {"feature_group_count": groups, "batch_group_count": 1}
@@ -280,7 +256,7 @@ class ConvGeneralDilated(Product):
         groups, batch_groups = self.feature_group_count, self.batch_group_count
         counts = {"feature_group_count": batch_groups, "batch_group_count": groups}
         result = self._of_roles(lhs, cotangent, roles, padding, **steps, **counts)
-        return self._reversed(result, self.window_reversal)
+        return self.reversed(result, self.window_reversal)
 
     def _of_roles(self, lhs: Any, rhs: Any, roles: Any, padding: Any, **changed: Any) -> Any:
         """The operation, of other roles and not reversed, on operands of types that may differ."""
@@ -289,7 +265,8 @@ class ConvGeneralDilated(Product):
         changed |= {"padding": tuple(padding), "preferred_element_type": None}
         return self(*in_common_type(lhs, rhs), **changed)
 
-    def _reversed(self, kernel: Any, flags: Sequence[bool]) -> Any:
+    def reversed(self, kernel: Any, flags: Sequence[bool]) -> Any:
+        """Reverse the kernel along the marked spatial dimensions."""
         marked = zip(self.dimension_numbers.kernel_spatial_dimensions, flags, strict=True)
         dimensions = [dimension for dimension, flag in marked if flag]
         return ops.rev(kernel, dimensions) if dimensions else kernel

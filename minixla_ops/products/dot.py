@@ -16,7 +16,6 @@ from minixla_ops.elementwise.operators import convert
 from minixla_ops.products import dot_dimensions
 from minixla_ops.products import product as products
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers, DotDimensions
-from minixla_ops.programs.compositions import kept_program
 from minixla_ops.vocabulary.checks import check_dimensions
 from minixla_ops.vocabulary.shorthand import array_shape, written
 
@@ -33,7 +32,6 @@ class Dot(products.SumOfProducts):
         (C7) paired contracting dimensions are equal in size.
     """
 
-    lacking = {"tpu": "s64 u64"}
     mixes_types = True
     dimension_numbers: Any = attribute(DotDimensions(), stablehlo="dot_dimension_numbers")
     precision_config: Any = products.PRECISION
@@ -122,34 +120,9 @@ class DotGeneral(Dot, products.Product):
         product = products.matrix_product(left, right, self.preferred_element_type)
         return product.reshape([*batch, *rows, *columns])
 
-    def write(self, emit, operands, shapes, results):
-        kinds = [shape.element_type for shape in shapes]
-        if emit.platform not in (None, "tpu") and kinds[0] is not kinds[1]:
-            # XLA:CPU and XLA:GPU compile few of the mixed pairs.
-            return emit.expand(kept_program(self._in_one_type, tuple(shapes)), operands)
-        at, kind = self.dimension_numbers.lhs_contracting_dimensions, shapes[0].element_type
-        are_bytes = emit.platform == "cuda" and kind.is_integer and kind.bits == 8
-        if are_bytes and at and prod(shapes[0].dimensions[each] for each in at) % 4:
-            # Triton's tiles count products of bytes twice; cuBLAS takes multiples of four.
-            return emit.expand(kept_program(self._in_fours, tuple(shapes)), operands)
+    def stablehlo(self, emit, operands, shapes, results):
         given = f"{operands[0]}, {operands[1]}, {self._attributes_text}"
         return written(emit, f"stablehlo.dot_general {given}", shapes, results[0])
-
-    def _in_one_type(self, *operands: Any) -> Any:
-        kinds = [array_shape(each).element_type for each in operands]
-        wide = products.summing_type(self.preferred_element_type, *kinds)
-        return self(*[convert(each, wide) for each in operands])
-
-    def _in_fours(self, *operands: Any) -> Any:
-        numbers = self.dimension_numbers
-        contracting = numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions
-        padded = []
-        for operand, dimensions in zip(operands, contracting, strict=True):
-            sizes = array_shape(operand).dimensions
-            edges = [(0, 0, 0) for _ in sizes]
-            edges[dimensions[-1]] = (0, -sizes[dimensions[-1]] % 4, 0)
-            padded.append(ops.pad(operand, np.zeros((), operand.dtype), edges))
-        return self(*padded)
 
     @cached_property
     def _attributes_text(self) -> str:

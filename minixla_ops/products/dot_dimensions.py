@@ -76,7 +76,7 @@ def transposed_numbers(
 
     Whether the other operand comes first, the dimension numbers, and the permutation that brings
     the product's dimensions into the operand's order, or None where they are. `ranks` are those of
-    the operand and of the other. XLA:CPU copies what comes first where it sums over other
+    the operand and of the other. Backends copy what comes first where they sum over other
     dimensions than the last: `is_larger` says whether the other is larger than the cotangent.
     """
     contracting, batch = numbers[index::2]

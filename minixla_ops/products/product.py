@@ -1,7 +1,6 @@
 """What dot products and convolutions share: types, precision, and matrix products in NumPy."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from minixla.core.attributes import Attribute, Enumeration, TypeAttribute, attri
 from minixla.core.element_types import F32, ElementType, element_type
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.vocabulary import GIVEN
-from minixla_ops.vocabulary.casting import cast, emit_widened
+from minixla_ops.vocabulary.casting import cast
 from minixla_ops.vocabulary.shorthand import array_shape
 
 _KINDS = {"pred": 0, "signed": 1, "unsigned": 1, "float": 2, "complex": 3}
@@ -94,18 +93,9 @@ class Product(SumOfProducts):
     operands = "lhs", "rhs"
     linear_operands = (0, 1)
     jointly_linear = False
-    #: `write(emit, operands, shapes, results)`: `stablehlo` where XLA has such products.
-    write = GIVEN
     #: `cotangent(index, cotangent, operands)`: that of operand `index`, of which only the shape
     #: counts, or None for zero.
     cotangent = GIVEN
-
-    def stablehlo(self, emit, operands, shapes, results):
-        # XLA:CPU lacks products of such elements, or accumulates them in no other type.
-        kind = shapes[0].element_type
-        if emit.platform == "cpu" and kind.bits < 8 and kind.kind != "pred":
-            return emit_widened(emit, partial(self.write, emit), operands, shapes, results)
-        return self.write(emit, operands, shapes, results)
 
     def transpose(self, cotangents, operands, linear):
         given = cotangents, operands
@@ -125,12 +115,12 @@ def in_common_type(first: Any, second: Any) -> tuple[Any, Any]:
 
 
 def summing_type(result: ElementType, *operands: ElementType) -> ElementType:
-    """The type in which products of elements of `operands` are summed to one of type `result`."""
+    """Return the type in which products of `operands` are summed for a result of type `result`."""
     return _inexact_type(result, *operands) if result.is_inexact else result
 
 
 def _inexact_type(*kinds: ElementType) -> ElementType:
-    """The type, f32 or wider, that holds all values of those that are inexact.
+    """Return the type, f32 or wider, that holds all values of the inexact types.
 
     Integers that a float type accumulates are rounded to it first.
     """

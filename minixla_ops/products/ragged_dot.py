@@ -11,8 +11,8 @@ from minixla.core.attributes import Attribute, Integers, attribute, written_fiel
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.products.dot import Dot, DotGeneral
 from minixla_ops.products.dot_dimensions import DotDimensions, batched_numbers
-from minixla_ops.programs.compositions import Composed
 from minixla_ops.programs.computations import sum_over
+from minixla_ops.programs.lowering import Lowered
 from minixla_ops.vocabulary.shorthand import array_shape, full_like, zeros
 
 
@@ -57,7 +57,7 @@ class RaggedDimensions(Attribute):
 
 
 @register
-class RaggedDot(Composed, Dot):
+class RaggedDot(Lowered, Dot):
     """DotGeneral by groups of neighbours along a ragged dimension of lhs. XLA: RaggedDot.
 
     With sizes group_sizes[g], group 0 comes first. Elements behind the last group belong to none.
@@ -142,7 +142,7 @@ class RaggedDot(Composed, Dot):
         own = _only(members, [*it.result_places(places), it.group_place], whole)
         return np.add.reduce(own, it.group_place, whole.dtype)
 
-    def composition(self, lhs, rhs, group_sizes):
+    def lowered(self, lhs, rhs, group_sizes):
         it = _Ragged(self.dimension_numbers, array_shape(lhs).rank, array_shape(rhs).rank)
         numbers = self.dimension_numbers[0]
         others = self.precision_config, self.preferred_element_type

@@ -10,13 +10,13 @@ from minixla.core import ELEMENT_TYPES, ElementType, builder, element_type, regi
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.products.dot import Dot, DotGeneral
 from minixla_ops.products.product import summing_type
-from minixla_ops.programs.compositions import Composed
+from minixla_ops.programs.lowering import Lowered
 from minixla_ops.vocabulary.casting import cast
 from minixla_ops.vocabulary.shorthand import array_shape
 
 
 @register
-class ScaledDot(Composed, Dot):
+class ScaledDot(Lowered, Dot):
     """DotGeneral of lhs and rhs, each multiplied by its scale. XLA: ScaledDot.
 
     A scale has the rank of its operand. In each dimension its size is the operand's or divides
@@ -73,7 +73,7 @@ class ScaledDot(Composed, Dot):
             lhs, rhs = lhs * _repeated(lhs_scale, lhs.shape), rhs * _repeated(rhs_scale, rhs.shape)
             return cast(DotGeneral(self.dimension_numbers).reference(lhs, rhs), kind)
 
-    def composition(self, *operands):
+    def lowered(self, *operands):
         own, _, other, _ = (array_shape(each).element_type for each in operands)
         kind = self._result_type(own)
         wide = summing_type(kind, own, other)

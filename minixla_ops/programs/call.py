@@ -1,7 +1,7 @@
 """Call: a program inside a program."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from minixla.core import Graph, shape_of
 from minixla.core.attributes import Instance, attribute
@@ -16,7 +16,7 @@ from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.programs.runs_programs import RunsPrograms, as_given, leaves_of
 from minixla_ops.vocabulary.tuple_operations import without_tuples
 
-_APART = ' {mhlo.frontend_attributes = {inlineable = "false"}}'
+_KEPT = ' {mhlo.frontend_attributes = {inlineable = "false"}}'
 
 
 @register
@@ -37,6 +37,8 @@ class Call(RunsPrograms):
     dynamic_operands = EVERY_OPERAND
     is_call = True
     computation: Graph = attribute(Instance(Graph), hlo="to_apply")
+    #: Whether XLA must keep the call.
+    is_kept: ClassVar[bool] = False
 
     def shape(self, *operands):
         wanted = self.computation.input_shapes
@@ -58,15 +60,15 @@ class Call(RunsPrograms):
             return emit.expand(self.computation, operands)
         return super().stablehlo(emit, operands, shapes, results)
 
-    def write(self, emit, operands, shapes, results, is_apart=False):
-        """The call; one that `is_apart` XLA does not fuse with what reads its results."""
+    def write(self, emit, operands, shapes, results):
+        """Write the call."""
         names = [emit.name() for _ in results]
         target = f"{', '.join(names)} = " if names else ""
         types = ", ".join(shape.stablehlo for shape in shapes)
         outcome = ", ".join(shape.stablehlo for shape in results)
         symbol = emit.function(self.computation)
-        is_apart = is_apart or id(self.computation) in emit.apart
-        given = f"{symbol}({', '.join(operands)}){_APART if is_apart else ''}"
+        is_kept = self.is_kept or id(self.computation) in emit.apart
+        given = f"{symbol}({', '.join(operands)}){_KEPT if is_kept else ''}"
         emit.line(f"{target}func.call {given} : ({types}) -> ({outcome})")
         return names
 
@@ -86,8 +88,14 @@ class Call(RunsPrograms):
         return self.replace(computation=computation)
 
 
+class KeptCall(Call):
+    """A Call that XLA neither inlines nor fuses with what reads its results."""
+
+    is_kept = True
+
+
 def _advice(given: AnyShape, wanted: AnyShape) -> str:
-    """What to do about an operand of another shape."""
+    """Return the advice for an operand of another shape."""
     if isinstance(given, Shape) and isinstance(wanted, Shape):
         narrow = canonical_element_type(wanted.element_type)
         if narrow is not wanted.element_type and given.element_type is narrow:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minixla.core import element_type, shape_of
-from minixla.core.attributes import Int32, Text, attribute
+from minixla.core.attributes import Int32, Integers, Text, attribute
 from minixla.core.data_flow import Place, edge
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.hlo_text import quoted as hlo_quoted
@@ -199,6 +199,16 @@ class OptimizationBarrier(Operation):
 
     def batch(self, operands, dimensions):
         return self(*operands), tuple(dimensions)
+
+
+class RecomputationBarrier(OptimizationBarrier):
+    """The start of a second computation: values that are known once the cotangents are.
+
+    Attributes:
+        cotangents: the positions of the cotangents among the operands.
+    """
+
+    cotangents: tuple[int, ...] = attribute(Integers(), hlo=None, stablehlo=None)
 
 
 def optimization_barrier(operand: Any) -> Any:

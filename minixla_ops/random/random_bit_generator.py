@@ -14,11 +14,12 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core import Operation, Shape, TupleShape, register
 from minixla.core.attributes import Enumeration, ShapeAttribute, attribute
+from minixla.core.builders import builds
 from minixla.core.element_types import ELEMENT_TYPES, U32, U64
 from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION
 from minixla_ops.control_flow.loops import repeat
 from minixla_ops.elementwise.operators import convert
-from minixla_ops.programs.compositions import Composed
+from minixla_ops.programs.lowering import Lowered
 from minixla_ops.vocabulary.batch_dimensions import batch_size
 from minixla_ops.vocabulary.shorthand import array_shape
 
@@ -40,7 +41,7 @@ class _Algorithm(Enumeration):
 
 
 @register
-class RngBitGenerator(Composed):
+class RngBitGenerator(Lowered):
     """Uniformly random bits, and the state to go on with.
 
     A function of the initial state alone, the same for equal states: ThreeFry or Philox (Salmon,
@@ -92,7 +93,7 @@ class RngBitGenerator(Composed):
             self.refuse_attribute("C2", f"no random bits are made for {shape}", advice)
         return initial_state, shape
 
-    def composition(self, initial_state):
+    def lowered(self, initial_state):
         draw = _threefry if self.algorithm == "rng_three_fry" else _philox
         state, words = draw(initial_state, self.output_shape)
         bits = convert(words, self._unsigned.element_type)
@@ -138,9 +139,10 @@ class RngBitGenerator(Composed):
             rule.add([ABSENT], [ABSENT, index], size)
         return rule.build()
 
-    @staticmethod
-    def build(algorithm: str, initial_state: Any, shape: Shape) -> tuple[Any, Any]:
-        return RngBitGenerator(algorithm, shape)(initial_state)
+
+@builds(RngBitGenerator)
+def rng_bit_generator(algorithm: str, initial_state: Any, shape: Shape) -> tuple[Any, Any]:
+    return RngBitGenerator(algorithm, shape)(initial_state)
 
 
 def _threefry(state: Any, shape: Shape) -> tuple[Any, Any]:
@@ -205,13 +207,14 @@ def threefry_rounds(
 
     def group(number: Any, carried: list[Any], _: Any) -> list[Any]:
         left, right, key_0, key_1, key_2, rotations, others = carried
-        each = [full(rotations[at]) for at in range(4)]
+        # Indexing of traced values belongs to minixla.numpy, which may not be loaded.
+        each = [full(ops.slice_in_dim(rotations, at, at + 1, 0)) for at in range(4)]
         count = full(convert(number, U32) + 1)
         words = _threefry_group((left, right), key_1, key_2, count, each)
         return [*words, key_1, key_2, key_0, others, rotations]
 
     def full(number: Any) -> Any:
-        return ops.broadcast_in_dim(number, array_shape(words[0]).dimensions, ())
+        return ops.broadcast_in_dim(ops.reshape(number, ()), array_shape(words[0]).dimensions, ())
 
     rotations = [np.array(each, np.uint32) for each in _THREEFRY_ROTATIONS]
     left, right, *_ = repeat(5, group, [*words, *keys, *rotations])

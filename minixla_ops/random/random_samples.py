@@ -14,7 +14,7 @@ from minixla.core import ELEMENT_TYPES, ElementType, Operation, Shape, element_t
 from minixla.core.attributes import Literal, ShapeAttribute, attribute
 from minixla.core.linear import add_cotangents
 from minixla_ops.elementwise.families import ALL, FLOATS
-from minixla_ops.programs.compositions import kept_program
+from minixla_ops.programs.lowering import kept_program
 from minixla_ops.vocabulary import GIVEN
 from minixla_ops.vocabulary.batch_dimensions import batch_by_loop
 from minixla_ops.vocabulary.casting import cast, emit_converted
@@ -98,9 +98,6 @@ class _Samples(Operation):
         drawn = kind if kind.name in self.drawn_types else ELEMENT_TYPES[name]
         scalar = Shape(drawn)
         operands = emit_converted(emit, operands, shapes, [scalar, scalar])
-        if emit.platform == "tpu":  # XLA:TPU moves a reshape of them behind the samples, and dies
-            pair = [scalar, scalar]
-            operands = emit.operation("stablehlo.optimization_barrier", operands, pair, pair)
         sizes = Shape("s64", (shape.rank,))
         listed = emit.constant(Literal(np.array(shape.dimensions, np.int64), sizes))
         types = [scalar, scalar, sizes], [shape.with_element_type(drawn)]

@@ -4,14 +4,13 @@ from minixla.core import Operation, builder, register
 from minixla.core.attributes import Flag, attribute
 from minixla.core.element_types import U32
 from minixla_ops.elementwise.families import Elementwise
-from minixla_ops.programs.call import Call
-from minixla_ops.programs.compositions import Composed, composed_program
+from minixla_ops.programs.lowering import Lowered
 from minixla_ops.random.random_bit_generator import threefry_rounds
 from minixla_ops.vocabulary.batch_dimensions import align_batches
 
 
 @register
-class Threefry2x32(Composed, Elementwise):
+class Threefry2x32(Lowered, Elementwise):
     """Threefry-2x32-20 of blocks of two words under keys of two words.
 
     Equal keys and blocks give the same words on every platform. Where it runs it is one program,
@@ -22,10 +21,8 @@ class Threefry2x32(Composed, Elementwise):
     Args:
         key_0, key_1: the key's words, arrays of u32 of one shape.
         block_0, block_1: the words of the blocks, of that shape.
-        of_keys: whether the results are keys, of which each encrypts many blocks. XLA:CPU makes
-            them once then, before what reads them; fused with that it would make them for each.
-        is_loop: whether the rounds are a loop, as in JAX's programs for a CPU. A loop around them
-            is not small then, which XLA:CPU would compile as one function, that does not round f16.
+        of_keys: whether the results are keys; each key encrypts many blocks.
+        is_loop: whether the rounds are a loop, as in JAX's programs for a CPU.
 
     Returns:
         Two arrays of that shape: the words of the encrypted blocks.
@@ -47,14 +44,8 @@ class Threefry2x32(Composed, Elementwise):
         shape = Elementwise.shape(self, *operands)
         return shape, shape
 
-    def composition(self, key_0, key_1, block_0, block_1):
+    def lowered(self, key_0, key_1, block_0, block_1):
         return threefry_rounds((key_0, key_1), (block_0, block_1), self.is_loop)
-
-    def stablehlo(self, emit, operands, shapes, results):
-        program = composed_program(self, tuple(shapes))
-        # What is split over devices must not hide in a call from XLA's partitioner.
-        is_apart = self.of_keys and emit.platform == "cpu" and emit.device_count == 1
-        return Call(program).write(emit, operands, shapes, results, is_apart=is_apart)
 
     def batch(self, operands, dimensions):
         aligned, dimension = align_batches(operands, dimensions)

@@ -4,7 +4,7 @@ NumPy and ml_dtypes leave gaps: some pairs of types have no cast, floats that do
 give anything, and wide numbers are rounded twice on their way to a narrow float.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -90,20 +90,6 @@ def _rounded_to_odd(array: np.ndarray) -> np.ndarray:
     bits = near.view(np.uint32)
     bits = bits - (np.abs(near) > np.abs(array))
     return np.asarray(np.where(near == array, near, (bits | 1).astype(np.uint32).view(np.float32)))
-
-
-def emit_widened(
-    emit: Any, write: Callable[..., Any], operands: Sequence[str], shapes: Any, results: Any
-) -> Sequence[str]:
-    """Has `write` write an operation on elements of 2 to 6 bits as one on their `widened` type."""
-
-    def wide(shape: Any) -> Any:
-        kind = shape.element_type
-        return shape if kind.bits >= 8 else shape.with_element_type(widened(kind))
-
-    given, outcome = [*map(wide, shapes)], [*map(wide, results)]
-    names = emit_converted(emit, operands, shapes, given)
-    return emit_converted(emit, write(names, given, outcome), outcome, results)
 
 
 def emit_converted(

@@ -19,7 +19,7 @@ from minixla.core.shapes import AnyShape, DeclaredArray, Shape
 Values = Sequence[Any]
 Places = Sequence[int | None]
 
-#: Those that a program, or the engine, holds.
+#: The constants that a program or the engine holds.
 _SPLATS: WeakValueDictionary[Any, np.ndarray] = WeakValueDictionary()
 
 

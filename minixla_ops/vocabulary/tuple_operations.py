@@ -1,10 +1,12 @@
 """Tuple and GetTupleElement: several values as one."""
 
+import builtins
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import minixla_ops as ops
 from minixla.core.attributes import Int32, attribute
+from minixla.core.builders import builds
 from minixla.core.graph import Graph, remembered
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.registry import fill_role
@@ -57,14 +59,15 @@ class Tuple(Operation):
     def batch(self, operands, dimensions):
         return self(*operands), (*dimensions,)
 
-    @staticmethod
-    def build(elements: Sequence[Any]) -> Any:
-        return Tuple()(*map(tuple_value, operand_list(elements, "tuple", "elements")))
+
+@builds(Tuple)
+def tuple(elements: Sequence[Any]) -> Any:
+    return Tuple()(*map(tuple_value, operand_list(elements, "tuple", "elements")))
 
 
 def tuple_value(value: Any) -> Any:
     """`value`, a Python tuple, as an operation with several results returns it, as one value."""
-    return ops.tuple(value) if isinstance(value, tuple) else value
+    return ops.tuple(value) if isinstance(value, builtins.tuple) else value
 
 
 @register
@@ -123,9 +126,10 @@ class GetTupleElement(Operation):
     def batch(self, operands, dimensions):
         return self(*operands), dimensions[0][self.index]
 
-    @staticmethod
-    def build(tuple_data: Any, index: int) -> Any:
-        return GetTupleElement(index)(tuple_value(tuple_data))
+
+@builds(GetTupleElement)
+def get_tuple_element(tuple_data: Any, index: int) -> Any:
+    return GetTupleElement(index)(tuple_value(tuple_data))
 
 
 def tuple_leaves(value: Any) -> list[Any]:

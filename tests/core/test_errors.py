@@ -17,7 +17,6 @@ CLASSES = [
     (errors.ShapeError, ValueError),
     (errors.AttributeValueError, ValueError),
     (errors.ConcretizationError, TypeError),
-    (errors.ForeignCallError, ValueError),
     (errors.LeakedTracerError, ValueError),
     (errors.DerivativeError, TypeError),
     (errors.TransformError, TypeError),

@@ -18,6 +18,7 @@ from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla.core.tracing import evaluate_graph, trace_to_graph
 from minixla_ops.programs.reference_evaluation import reference_graph
+from tests.selection import diagonal
 
 SCALAR = Shape("f32")
 X = np.float32(0.5)
@@ -83,8 +84,7 @@ def test_functions_are_traced_within_each_other_deeper_than_in_jax(name):
     np.testing.assert_allclose(reference_graph(graph, [X])[0], np.sin(X), rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", WITHIN)
-@pytest.mark.parametrize("transformation", ["grad", "jvp", "vmap"])
+@pytest.mark.parametrize(("name", "transformation"), diagonal([*WITHIN], ["grad", "jvp", "vmap"]))
 def test_transformations_of_functions_deep_within_each_other(name, transformation):
     if (name, transformation) == ("custom_vjp", "jvp"):
         with pytest.raises(mx.DerivativeError, match="custom_vjp"):
@@ -126,7 +126,7 @@ TURNS = [
 
 @pytest.mark.parametrize("names", TURNS, ids="+".join)
 def test_programs_grow_by_as_much_with_each_level(names):
-    levels = 12 * len(names)
+    levels = 6 * len(names)
     transformations = {
         "itself": lambda f: f,
         "grad": mx.grad,
@@ -315,8 +315,8 @@ def program(name, levels):
 DEPTHS = {"call": 500, "cond": 150, "while_loop": 150, "scan": 300}
 
 
-@pytest.mark.parametrize("name", DEPTHS)
-@pytest.mark.parametrize("stage", STAGES)
+# The other pairs are among those of the next test, but those of calls.
+@pytest.mark.parametrize(("name", "stage"), diagonal([*DEPTHS], [*STAGES]))
 def test_what_is_done_with_programs_deep_within_each_other(name, stage):
     check_stage(name, stage, DEPTHS[name])
 

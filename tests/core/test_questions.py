@@ -147,7 +147,7 @@ ADVICE = [
     ("return mx.numpy.zeros(n)", ["zeros: shape must be known", "static_argnums"]),
     ("w = table.copy()\nw[n] = y", ["asked by w[n]", "w = mx.numpy.asarray(w).at[n].set(y)"]),
     ("return np.array2string(v)", ["mx.debug_print"]),
-    ("return np.add.reduceat(v, [0, 1])", ["reduceat", "mx.numpy or mx.ops"]),
+    ("return np.add.reduceat(v, [0, 1])", ["reduceat", "jax.numpy or mx.ops"]),
 ]
 
 

@@ -235,9 +235,9 @@ def test_rules_that_are_missing():
             asked(function)(X)
 
 
-def test_an_expansion_of_another_type():
-    function = operation("unused", None, expansion=lambda self, shape: lambda x: x.sum())
-    with pytest.raises(TransformError, match=r"its expansion gives f32\[\], its shape"):
+def test_an_operation_lowered_to_another_type():
+    function = operation("unused", None, lowered=lambda self, x: x.sum())
+    with pytest.raises(TransformError, match=r"lowered gives f32\[\], its shape"):
         mx.jit(function)(X)
 
 

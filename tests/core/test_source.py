@@ -11,12 +11,13 @@ import sys
 import types
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
 import minixla as mx
 import minixla_ops as ops
-from minixla.core.errors import DerivativeError, ShapeError, explain
+from minixla.core.errors import DerivativeError, MinixlaError, ShapeError, explain
 from minixla.core.graph import Graph
 from minixla.core.source import (
     Expression,
@@ -290,6 +291,83 @@ def test_skipped_packages(tmp_path, monkeypatch):
     assert source_of(function).file == str(tmp_path / "library.py")
     skip_package(str(tmp_path))
     assert source_of(function).file == __file__
+
+
+LIBRARY = """
+import minixla_ops as ops
+
+def tanh(x):
+    return ops.tanh(x)
+
+def call(function, x):
+    return function(x)
+"""
+
+
+@pytest.fixture(params=["site-packages", "dist-packages"])
+def library(request, tmp_path):
+    file = tmp_path / request.param / "library.py"
+    file.parent.mkdir()
+    file.write_text(LIBRARY)
+    module = types.ModuleType("library")
+    exec(compile(LIBRARY, str(file), "exec"), vars(module))
+    return types.SimpleNamespace(file=str(file), tanh=module.tanh, call=module.call)
+
+
+def test_a_line_of_a_library_has_the_line_of_the_user(library):
+    def function(x):
+        return library.call(library.tanh, x)  # in a library
+
+    found = source_of(function)
+    assert (found.file, found.line, found.function) == (library.file, 5, "tanh")
+    assert (found.caller.file, found.caller.line) == (__file__, line_of("in a library"))
+    assert str(found).endswith(f":5 (tanh), from {found.caller}")
+
+
+def test_a_function_that_a_library_calls_is_the_user(library):
+    found = source_of(lambda x: library.call(lambda y: ops.tanh(y), x))  # called back
+    assert (found.line, found.caller) == (line_of("called back"), None)
+
+
+def test_derivatives_keep_the_line_of_the_user(library):
+    def function(x):
+        return ops.reduce([library.tanh(x)], [np.float32(0)], ops.add, [0])  # derivative
+
+    graph = mx.make_graph(mx.grad(function))(X)
+    callers = [step.source.caller for step in graph.instructions if step.op.name == "Mul"]
+    assert {caller.line for caller in callers} == {line_of("derivative")}
+
+
+def test_locations_name_the_library_and_the_user(library):
+    def function(x):
+        with jax.named_scope("scope"):
+            return library.tanh(x)  # location
+
+    line = line_of("location")
+    lowered = mx.jit(function).lower(X)
+    text = lowered.as_text(debug_info=True)
+    assert f'"{library.file}":5' in text and f'"{__file__}":{line}' in text
+    again = mx.import_stablehlo(text).graph.instructions[0].source
+    assert (again.file, again.line, again.function) == (library.file, 5, "tanh")
+    assert (again.caller.file, again.caller.line) == (__file__, line)
+    compiled = lowered.compile().as_text()
+    tables = [f'"{library.file}"', f'"{__file__}"', " line=5 ", f" line={line} "]
+    assert all(each in compiled for each in tables)
+    assert 'op_name="scope" stack_frame_id=' in compiled
+    read = mx.import_hlo(compiled)
+    lines = {(step.source.file, step.source.line) for step in read.graph.instructions}
+    assert lines == {(library.file, 5)}
+
+
+def test_errors_name_the_line_of_the_user(library):
+    def function(x):
+        return library.tanh(x > 0)  # an error in a library
+
+    with pytest.raises(MinixlaError) as caught:
+        mx.make_graph(function)(X)
+    assert f"library.py:5 (tanh), from {__file__}:{line_of('an error in a library')} (" in str(
+        caught.value
+    ).replace(os.path.relpath(__file__), __file__)
 
 
 def test_callers_of_an_entry_point_are_no_users(monkeypatch):

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import gc
+from functools import partial
+
 import ml_dtypes
 import numpy as np
 import pytest
 
 import minixla as mx
 import minixla_ops as ops
-from minixla.core.attributes import Literal
+from minixla.core.attributes import Integer, Literal, attribute
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.graph import Graph
+from minixla.core.operation import Operation
 from minixla.core.shapes import DeclaredArray, Shape
 from minixla.core.stablehlo_text import Emitter, attribute_text, literal_text
 from minixla.core.tracing import trace_to_graph
+from minixla_ops.programs.call import Call
 from tests.oracles import assert_same, edge_values, run_stablehlo, run_xla
 
 X = np.arange(3, dtype=np.float32)
@@ -106,6 +111,45 @@ def test_one_function_for_one_graph():
     assert text.count("func.func private @inner_0(") == 1
     assert text.count("func.call @inner(") == 3
     np.testing.assert_allclose(run_xla(text, [X])[0], -np.tanh(X), rtol=1e-6)
+
+
+class _Repeated(Operation):
+    """Write a call of a program that is made while it is written, as loops do, and then freed."""
+
+    operands = ("operand",)
+    count: int = attribute(Integer(1))
+
+    def shape(self, operand):
+        return operand
+
+    def inner(self, shape):
+        gc.collect()
+        graph, _ = trace_to_graph(lambda *x: [ops.neg(x[0])], [shape] * self.count, "inner")
+        return Call(graph)
+
+    def stablehlo(self, emit, operands, shapes, results):
+        operands, shapes = [*operands] * self.count, [*shapes] * self.count
+        return self.inner(shapes[0]).stablehlo(emit, operands, shapes, results)
+
+    def hlo(self, emit, operands, shapes, result):
+        operands, shapes = [*operands] * self.count, [*shapes] * self.count
+        return self.inner(shapes[0]).hlo(emit, operands, shapes, result)
+
+
+def test_graphs_that_are_freed_while_others_are_written():
+    def several(x):
+        for count in range(1, 9):
+            x = _Repeated(count)(x)
+        return [x]
+
+    graph, _ = trace_to_graph(several, [Shape("f32", (3,))], "several")
+    for _ in range(20):
+        function = partial(lambda each, x: several(*ops.call(each, x)), graph)
+        graph, _ = trace_to_graph(function, [Shape("f32", (3,))], "several")
+    text = graph.stablehlo()
+    assert text.count("func.func private @inner") == 8 * 21
+    assert str(graph).count("\n%inner") == 8 * 21
+    assert_same(run_xla(text, [X])[0], X)
 
 
 NAMES = ["<lambda>", "f.g", "1st", "", "ü", 'quote"', "main"]

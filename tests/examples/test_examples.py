@@ -220,3 +220,29 @@ def test_optax_orbit(tmp_path: Path) -> None:
         assert abs(float(through_the_loop) - float(implicit)) < 1e-8
     assert abs(float(rows[0][3])) > 0.01
     assert abs(numbers(done.stdout, "fitted eccentricity")[0] - 0.6) < 0.02
+
+
+@pytest.mark.full
+def test_flax_digits(tmp_path: Path) -> None:
+    done = run("flax_digits.py", "--steps", "24", "--seed", "1", folder=tmp_path)
+    rows = re.findall(r"^ *(\d+) +([\d.]+) +([\d.]+) +(\S+)$", done.stdout, re.MULTILINE)
+    assert [int(step) for step, *_ in rows] == [0, 4, 8, 12, 16, 20, 23]
+    assert max(float(difference) for *_, difference in rows) < 1e-3
+    assert float(rows[-1][1]) < 0.7 * float(rows[0][1])
+    (by_xla,) = numbers(done.stdout, "by XLA")
+    (by_numpy,) = numbers(done.stdout, "double precision")
+    assert abs(by_xla - by_numpy) < 1e-4
+
+
+@pytest.mark.full
+def test_diffrax_fit(tmp_path: Path) -> None:
+    done = run("diffrax_fit.py", "--steps", "100", "--seed", "1", folder=tmp_path)
+    rows = re.findall(r"^ *(\d+) +([\d.]+) +(\S+) +(\S+)$", done.stdout, re.MULTILINE)
+    assert len(rows) == 6
+    for _, _, ours, theirs in rows:
+        assert abs(float(ours) - float(theirs)) < 1e-6
+    assert abs(float(rows[0][2])) > 0.01
+    fitted = re.findall(r"fitted ([\d.]+), true ([\d.]+)", done.stdout)
+    assert len(fitted) == 4
+    for rate, true in fitted:
+        assert abs(float(rate) / float(true) - 1) < 0.1

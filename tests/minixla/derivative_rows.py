@@ -1,4 +1,4 @@
-"""Functions of one number whose values and derivatives are compared with derivative_truth.txt."""
+"""Functions of one number, and their values and derivatives in derivative_truth.txt."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "boxcox1p": lambda x: _special.boxcox1p(x, 0.5),
 }
 
-#: Beside zeros of a function or its derivatives errors are in ULP of this, by name and order.
+#: Near a zero of a function or derivative, errors are in ULP of this number; by name and order.
 LEAST = {
     ("sigmoid", 1): 1.0,
     ("sigmoid", 2): 1.0,
@@ -103,7 +103,7 @@ TYPES = {
 
 @cache
 def truth() -> dict[str, np.ndarray]:
-    """By name, rows of an operand, the value and two derivatives."""
+    """Return by name the rows of operand, value and two derivatives."""
     rows: dict[str, list[list[float]]] = {}
     name = ""
     for line in _TRUTH.read_text().splitlines():
@@ -115,13 +115,13 @@ def truth() -> dict[str, np.ndarray]:
 
 @cache
 def bounds() -> dict[tuple[str, str], list[float]]:
-    """By name and type, the largest errors of the value and two derivatives that tests allow."""
+    """Return by name and type the errors that tests allow for the value and two derivatives."""
     rows = [line.split() for line in _BOUNDS.read_text().splitlines()]
     return {(name, kind): [float(each) for each in rest] for name, kind, *rest in rows}
 
 
 def operands(name: str, kind: str) -> np.ndarray:
-    """The rows whose operands are normal numbers of a type, or 0."""
+    """Return the rows whose operands are 0 or normal numbers of a type."""
     rows, dtype = truth()[name], TYPES[kind]
     info = ml_dtypes.finfo(dtype)
     with np.errstate(all="ignore"):
@@ -132,7 +132,7 @@ def operands(name: str, kind: str) -> np.ndarray:
 
 
 def values(name: str, x: Any, order: int = 2) -> Any:
-    """The value and derivatives, up to an order, at each element."""
+    """Compute the value and the derivatives up to an order at each element."""
     function, found = FUNCTIONS[name], []
     for _ in range(order + 1):
         found.append(mx.vmap(function)(x))
@@ -141,12 +141,12 @@ def values(name: str, x: Any, order: int = 2) -> Any:
 
 
 def errors(kind: str, got: np.ndarray, expected: np.ndarray, least: float) -> np.ndarray:
-    """Distances in ULP of what is expected, of `least` where that is smaller.
+    """Return errors in ULP of the expected value, or of `least` if the value is smaller.
 
-    They are 0 where both are too large, or beside denormal numbers.
+    Errors are 0 where both overflow, or where they are as small as denormal numbers.
     """
     info = ml_dtypes.finfo(TYPES[kind])
-    # XLA:CPU takes denormal numbers for zero; of f16 they are no small part of all numbers.
+    # XLA:CPU flushes denormal numbers to zero; in f16 they are many of all numbers.
     tiny, largest = 128 * float(info.smallest_normal), float(info.max)
     tiny = float(info.smallest_normal) if kind == "f16" else tiny
     tiny = max(tiny, 1e-120)  # digits of the truth end somewhere
@@ -162,7 +162,7 @@ def errors(kind: str, got: np.ndarray, expected: np.ndarray, least: float) -> np
     return np.where(np.isnan(apart), np.inf, apart)
 
 
-#: Those for which XLA:CPU has other code where it compiles quickly.
+#: Functions for which XLA:CPU uses other code if it compiles quickly.
 COMPILED_OTHERWISE = {"cbrt", "dawsn", "i0e", "i1e", "mish", "sinc", "tan", "tanh", "trigamma"}
 
 
@@ -171,7 +171,7 @@ def _optimized(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def measured(name: str, kind: str, run: Any = None) -> list[np.ndarray]:
-    """The errors of the value and the derivatives at each operand."""
+    """Return the errors of the value and the derivatives at each operand."""
     rows = operands(name, kind)
     with jax.enable_x64(kind == "f64"):
         x = rows[:, 0].astype(TYPES[kind])
@@ -180,7 +180,7 @@ def measured(name: str, kind: str, run: Any = None) -> list[np.ndarray]:
     apart = []
     for order, each in enumerate(found):
         error = errors(kind, np.asarray(each), rows[:, 1 + order], LEAST.get((name, order), 0))
-        # Nothing is known where a value that is differentiated is infinite.
+        # Where the value is infinite, the derivatives are not defined.
         is_infinite = np.abs(rows[:, 1 : 1 + order]) > float(ml_dtypes.finfo(TYPES[kind]).max)
         apart.append(np.where(is_infinite.any(axis=1), 0, error))
     return apart
@@ -188,24 +188,26 @@ def measured(name: str, kind: str, run: Any = None) -> list[np.ndarray]:
 
 _HEAD = """## Derivatives
 
-Bounds of the value and of two derivatives of functions of one number, compared with values of
-higher precision at up to 150 operands: 0, powers of 2 from the least normal number to the largest,
-numbers next to 1, and numbers at which formulas change, of both signs. An error is in ULP of the
-true result. Where a result and a derivative are infinite in a type, nothing is compared beyond;
-absolute errors below 128 times the least normal number count as none, since XLA:CPU takes denormal
-numbers for zero. `of 2` and the like name the operand that is constant.
+Bounds for the value and two derivatives of functions of one number, compared with values of higher
+precision at up to 150 operands of both signs: 0, powers of 2 from the least normal number to the
+largest, numbers next to 1, and numbers at which formulas change. Errors are in ULP of the true
+result. Where a result or a derivative is infinite, higher derivatives are not compared. Absolute
+errors below 128 times the least normal number are ignored, since XLA:CPU flushes denormal numbers
+to zero. Processors with and without AVX-512 round differently in a few places: the second
+derivatives of `arccosh` in f64, `i0e` and `i1e` in f32. The bounds hold for both. `of 2` and the
+like name the constant operand.
 
-Beside their zeros derivatives of some order are in ULP of a number, where they are smaller than it:
+Near a zero of a value or derivative, errors are in ULP of one of these numbers if the result is
+smaller:
 {least}.
 
-At points where a derivative is infinite or has two sides, it is the limit where there is one
-(`sqrt`, `cbrt`, `log`, `entr` at 0, `arcsin` at 1), else what JAX has (0 for `i0e` and `hypot` at
-0).
+Where a derivative is infinite or one-sided, the result is its limit if there is one (`sqrt`,
+`cbrt`, `log`, `entr` at 0, `arcsin` at 1), else JAX's result (0 for `i0e` and `hypot` at 0).
 """
 
 
 def section() -> str:
-    """The part of the page about accuracy."""
+    """Return the section of the accuracy page."""
     shown = [f"`{name}` of order {order}: {each:g}" for (name, order), each in LEAST.items()]
     least = textwrap.fill(", ".join(shown), 99)
     lines = [_HEAD.format(least=least), f"|  | {' | '.join(TYPES)} |"]

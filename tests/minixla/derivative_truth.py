@@ -1,8 +1,8 @@
 """Write derivative_truth.txt: functions of one number and two derivatives, to 20 digits, by mpmath.
 
 `python -m tests.minixla.derivative_truth` needs mpmath, which the tests do without. Operands are
-numbers that few bits hold, so that most are the same in every type: 0, powers of 2 from the least
-to the largest number of f32, both sides of 1, and numbers at which formulas of ours change.
+numbers of few bits, so that most are exact in every type: 0, powers of 2 from the least to the
+largest number of f32, both sides of 1, and numbers at which our formulas change.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _lgamma(x: Any) -> Any:
 
 _SELU = m.mpf("1.0507009873554804934193349852946"), m.mpf("1.6732632423543772848170429916717")
 
-#: By name, the function where it has derivatives; None elsewhere.
+#: Functions by name; they return None where a derivative does not exist.
 FUNCTIONS: dict[str, _Function] = {
     "sqrt": _positive(m.sqrt),
     "cbrt": lambda x: m.sign(x) * m.cbrt(abs(x)) if x else None,
@@ -158,7 +158,7 @@ FUNCTIONS: dict[str, _Function] = {
 
 
 def _derivatives(function: _Function, x: Any) -> list[Any] | None:
-    """The value and two derivatives; None where one of them does not exist."""
+    """Compute the value and two derivatives; None if one of them does not exist."""
     step = m.mpf(2) ** -330 * (abs(x) if x else 1)
     near = [function(x + k * step) for k in (-2, -1, 0, 1, 2)]
     if any(each is None or not m.isfinite(each) for each in near):

@@ -20,7 +20,6 @@ EXAMPLES: dict[str, ModuleType] = {
     "nn": mx.nn,
     "random": mx.random,
     "scipy.linalg": mx.scipy.linalg,
-    "scipy.signal": mx.scipy.signal,
     "scipy.special": mx.scipy.special,
 }
 

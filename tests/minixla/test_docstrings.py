@@ -7,6 +7,7 @@ import pytest
 import minixla as mx
 from minixla import extension
 from tests import docstrings
+from tests.selection import examples_of
 
 pytestmark = pytest.mark.usefixtures("standing_evaluators")
 
@@ -16,7 +17,7 @@ _COMPILE = {"build_op_library", "load_op_library"}
 
 
 def _own(space):
-    """Functions of ours by name. Those of `jax` that a namespace has as they are are JAX's."""
+    """Functions of ours by name."""
     found = docstrings.functions_of(space).items()
     return {name: each for name, each in found if each.__module__.startswith("minixla")}
 
@@ -32,16 +33,23 @@ def test_parts(function):
     has_example = function.__name__ not in _COMPILE
     lacking = docstrings.lacking_of(function, needs_source=False, needs_example=has_example)
     assert not list(lacking)
+
+
+@pytest.mark.parametrize("name", examples_of(_FUNCTIONS.values()))
+def test_examples(name):
+    function = next(each for each, full in _FUNCTIONS.items() if full == name)
     assert not docstrings.failures_of(function, _NAMES)
 
 
 def test_names_of_jax_are_jaxs():
+    values = {name: getattr(mx, name) for name in mx.__all__}
     others = {
-        name: each
-        for name, each in docstrings.functions_of(mx).items()
-        if not each.__module__.startswith("minixla")
+        name: value
+        for name, value in values.items()
+        if str(getattr(value, "__module__", "")).startswith("jax")
     }
-    assert all(each is getattr(jax, name) for name, each in others.items())
+    assert len(others) > 60
+    assert all(value is getattr(jax, name) for name, value in others.items())
 
 
 def test_extension_offers_no_more():

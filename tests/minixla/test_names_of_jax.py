@@ -1,15 +1,17 @@
-"""Every public name of `jax` is one of ours, or stands in a table with the reason why not."""
+"""Every public name of JAX's modules is one of ours, or is in a table with the reason."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from inspect import signature
+from operator import attrgetter
+from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
 
 import minixla as mx
-from minixla.tools.names_of_jax import IMPORTED_LATER, lacking
 from tests.minixla.signatures import differences
 
 #: Parameters that ours do not take: JAX refuses or ignores some, and the others are of what is not
@@ -24,13 +26,69 @@ WITHOUT = {
     "vjp": {"reduce_axes"},
     "linear_transpose": {"reduce_axes"},
     "pure_callback": {"sharding"},
-    "vmap": {"spmd_axis_name", "sum_match"},
+    "vmap": {"sum_match"},
 }
 
 
+#: Names of `jax` that are not ours, and why.
+MISSING = {
+    **dict.fromkeys(
+        ("api_util", "experimental", "extend", "interpreters", "lib", "version"),
+        "packages by which others extend JAX: import them from jax",
+    ),
+    **dict.fromkeys(("host_count", "host_id", "host_ids"), "JAX has deprecated them"),
+}
+#: The names of other modules that are not ours.
+MISSING_IN = {"numpy": {"int1", "uint1"}}
+MODULES = [*("debug", "errors", "flatten_util", "image", "lax", "nn", "nn.initializers"), "numpy"]
+MODULES += ["numpy.fft", "numpy.linalg", "random", "scipy", "scipy.linalg", "scipy.special"]
+MODULES += ["sharding", "stages", "tree", "tree_util"]
+
+
+def public(module):
+    return {name for name in dir(module) if not name.startswith("_")}
+
+
 def test_names():
-    theirs = {name for name in dir(jax) if not name.startswith("_")}
-    assert theirs - {*dir(mx)} - IMPORTED_LATER["jax"] == {*lacking("jax")}
+    # Modules that other tests import.
+    later = {"ad_checkpoint", "example_libraries", "experimental", "extend"}
+    assert public(jax) - {*dir(mx)} - later == {*MISSING} - later
+    page = (Path(__file__).parents[2] / "docs" / "coming_from_jax.md").read_text()
+    assert all(f"`{name}`" in page for name in MISSING)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_names_of_modules(name):
+    ours, theirs = (import_module(f"{library}.{name}") for library in ("minixla", "jax"))
+    missing = public(theirs) - {*dir(ours)}
+    assert missing == MISSING_IN.get(name, set())
+
+
+#: Modules that are JAX's, whole.
+WHOLE = "custom_batching custom_derivatives errors ffi flatten_util image nn.initializers ref"
+WHOLE += " scipy.cluster scipy.fft scipy.integrate scipy.interpolate scipy.ndimage"
+WHOLE += " scipy.optimize scipy.signal scipy.sparse scipy.spatial scipy.stats tree tree_util"
+
+
+@pytest.mark.parametrize("name", WHOLE.split())
+def test_modules_that_are_jaxs(name):
+    path = f"minixla.{name}"
+    assert import_module(path) is attrgetter(name)(mx) is import_module(f"jax.{name}")
+
+
+def test_functions_without_an_implementation_of_ours_are_jaxs():
+    of_jax = {
+        "numpy": "bartlett frexp kron trapezoid unwrap",
+        "numpy.fft": "fftshift ifftshift",
+        "numpy.linalg": "multi_dot",
+        "nn": "scaled_dot_general",
+        "scipy.linalg": "expm funm sqrtm",
+        "scipy.special": "comb digamma logsumexp sici",
+    }
+    for module, names in of_jax.items():
+        ours, theirs = (import_module(f"{library}.{module}") for library in ("minixla", "jax"))
+        for name in names.split():
+            assert getattr(ours, name) is getattr(theirs, name)
 
 
 def parameters(value):
@@ -58,7 +116,7 @@ DIFFERENT = {
     "grad": ["reduce_axes is not taken by place"],
     "value_and_grad": ["reduce_axes is not taken by place"],
     # Of what is not here, as above.
-    "vmap": ["spmd_axis_name is not taken by place", "sum_match is not taken by place"],
+    "vmap": ["sum_match is not taken by place"],
     # Specs are not inferred; an empty tuple means all axes, as the empty set does.
     "shard_map": [
         "in_specs is <class 'inspect._empty'>, not jax.sharding.Infer",
@@ -73,7 +131,7 @@ def test_calls_mean_what_they_mean_in_jax(name):
 
 
 def test_what_is_taken_as_it_is():
-    for name in ("tree", "tree_util", "config", "ShapeDtypeStruct", "block_until_ready", "devices"):
+    for name in ("config", "ShapeDtypeStruct", "block_until_ready", "devices", "named_scope"):
         assert getattr(mx, name) is getattr(jax, name)
     assert mx.remat is mx.checkpoint
     assert mx.jacobian is mx.jacrev

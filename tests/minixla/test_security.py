@@ -1,11 +1,13 @@
-"""Files of strangers: they open no file, run no code of the current folder, and print safely."""
+"""Untrusted files open no other file, run no code of the current folder, and print safely."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -44,7 +46,7 @@ def _hlo(file: str) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with a private file, and a project in it with one source file."""
+    """A folder with a private file and a project of one source file."""
     (tmp_path / "private.py").write_text(f"first\n{_SECRET}\n")
     project = tmp_path / "project"
     project.mkdir()
@@ -73,7 +75,7 @@ def test_pages_of_hlo_hold_no_lines_either(folder):
     assert _SECRET not in _page(folder, _hlo(f"{folder}/private.py"))
 
 
-#: What a location names, and whether `--source project` shows it.
+#: The file of a location, and whether `--source project` shows it.
 _BELOW = {
     "{0}/project/model.py": True,
     "model.py": True,
@@ -106,7 +108,7 @@ def test_source_lines_below_a_folder(folder, name, is_shown):
 def test_a_source_folder_that_is_not_there(folder, capsys):
     (folder / "p.mlir").write_text(_program("model.py"))
     assert main(["show", str(folder / "p.mlir"), "--html", "--source", str(folder / "no")]) == 2
-    assert "there is no folder" in capsys.readouterr().err
+    assert "is not a folder" in capsys.readouterr().err
 
 
 def test_explore_takes_a_folder(folder):
@@ -122,14 +124,14 @@ def test_explore_takes_a_folder(folder):
 
 
 def test_lines_that_this_process_traced_are_shown(tmp_path):
-    function = mx.from_jax(lambda x: mx.numpy.asarray(x) * 2)  # MARK
+    function = mx.jit(lambda x: mx.numpy.asarray(x) * 2)  # MARK
     for each in (function, lambda x: mx.numpy.sin(x) + 1):  # MARK
         shown = mx.explore(each, np.float32(1), path=tmp_path / "p.html")
         assert "# MARK" in shown.files[0].read_text()
 
 
 def test_no_file_is_opened(folder):
-    """Everything that may look for a source line, in a process that reports what it opens."""
+    """Everything that may look up a source line runs in a process that reports opened files."""
     private = folder / "private.py"
     (folder / "p.mlir").write_text(_program(str(private)))
     script = f"""
@@ -168,13 +170,13 @@ _RUNS = {
     "a pass": ["convert", "p.mlir", "--pass", "symbol-dce", "--engine", "shardy"],
     "HLO": ["run", "p.hlo", "--backend", "reference"],
 }
-#: Modules of the standard library and others that processes which help import.
+#: Modules, of the standard library and others, that helper processes import.
 _MODULES = "resource", "hlo_protos", "mmap", "struct", "jax", "numpy", "signal", "model_explorer"
 
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory) -> Path:
-    """A folder whose modules note that they have run."""
+    """A folder with modules that record when they run."""
     folder = tmp_path_factory.mktemp("hostile")
     for name in _MODULES:
         (folder / f"{name}.py").write_text(f"open(r'{folder}/ran', 'a').write({name!r})\n")
@@ -184,7 +186,7 @@ def hostile(tmp_path_factory) -> Path:
 
 
 def _run(folder: Path, *words: str) -> str:
-    """What ran of a folder while a command ran in it."""
+    """Return the modules of a folder that ran during a command."""
     (folder / "ran").unlink(missing_ok=True)
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
@@ -198,14 +200,31 @@ _SCRIPT = os.path.join(os.path.dirname(sys.executable), "minixla")
 _STARTS = {"minixla": [_SCRIPT], "python -m minixla": [sys.executable, "-m", "minixla"]}
 
 
-@pytest.mark.parametrize("start", _STARTS.values(), ids=_STARTS)
-@pytest.mark.parametrize("words", _RUNS.values(), ids=_RUNS)
-def test_commands_run_no_code_of_the_current_folder(hostile, words, start):
-    assert not _run(hostile, *start, *words)
+def _starts() -> Iterator[Any]:
+    for start in _STARTS:
+        for words in _RUNS:
+            # The ways to start differ only in `sys.path`, which one command shows; another test
+            # runs the other commands in one process.
+            marks = () if words == "show" else pytest.mark.full
+            yield pytest.param(start, words, id=f"{start} {words}", marks=marks)
+
+
+@pytest.mark.parametrize("start, words", list(_starts()))
+def test_commands_run_no_code_of_the_current_folder(hostile, start, words):
+    assert not _run(hostile, *_STARTS[start], *_RUNS[words])
+
+
+def test_commands_one_after_the_other_run_no_code_of_the_current_folder(hostile):
+    script = f"""
+from minixla.tools.command_line import main
+for words in {[*_RUNS.values()]!r}:
+    assert main(words) == 0, words
+"""
+    assert not _run(hostile, sys.executable, "-P", "-c", script)
 
 
 def test_processes_that_help_run_no_code_of_the_current_folder(hostile):
-    """Even if it is on the path of the process that they help, as in an interactive session."""
+    """Even if it is on the path of the main process, as in an interactive session."""
     script = """
 import sys, os
 import numpy as np, minixla as mx, jax
@@ -221,7 +240,7 @@ assert mx.cross_check(program, np.float32(1)).ok
 
 
 def test_helpers_find_what_the_process_finds(tmp_path, monkeypatch):
-    """Folders of PYTHONPATH count, the current one too if it is named there."""
+    """Folders of PYTHONPATH count, including the current one if it is named there."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", ["", str(tmp_path), "/other", *sys.path])
     folders = children.module_path().split(os.pathsep)
@@ -232,7 +251,7 @@ def test_helpers_find_what_the_process_finds(tmp_path, monkeypatch):
 
 
 _ESCAPES = "\x1b[31m", "\x07", "\r", "\x9b2J", "\u202e", "\x7f"
-#: How a string of a program comes to be printed; control characters are escaped in the text.
+#: Programs that print a string; control characters are escaped in the text.
 _STRINGS = {
     "a location": _program("{0}"),
     "a function": (
@@ -254,7 +273,7 @@ _STRINGS = {
         "{{ return %a : tensor<4xf32> }}"
     ),
     "an unknown operation": 'func.func @main() {{ "{0}"() : () -> ()\n return }}',
-    "a text that is none": "{0} is no program {{",
+    "an invalid text": "{0} is not a program {{",
 }
 
 
@@ -268,7 +287,7 @@ def test_terminals_get_no_control_characters(form, raw, tmp_path, capsys):
     template = _STRINGS[form]
     if "{{" not in template:
         template = template.replace("{", "{{").replace("}", "}}").replace("{{0}}", "{0}")
-    written = raw if form == "a text that is none" else _escaped(raw)
+    written = raw if form == "an invalid text" else _escaped(raw)
     (tmp_path / "p.mlir").write_text(template.format(written), newline="")
     for words in (
         ["show"],
@@ -315,7 +334,7 @@ def test_printable():
 
 
 def test_axes_that_end_xla_are_refused():
-    """XLA's translation of meshes knows other escapes than MLIR's, and ends the process."""
+    """XLA's translation of meshes has other escapes than MLIR, and would end the process."""
     mesh = mx.sharding.Mesh(None, "é", (1,))
     program = mx.import_stablehlo(
         'sdy.mesh @m = <["a\\C2\\9B"=1]>\nfunc.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n'

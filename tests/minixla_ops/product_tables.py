@@ -96,4 +96,4 @@ class NarrowProducts:
 
     @functools.cached_property
     def _results(self):
-        return results_together(run_xla, self.rows, platform="cpu")
+        return results_together(run_xla, self.rows)

@@ -9,6 +9,7 @@ import minixla as mx
 from minixla import ops
 from minixla.core import operation_docstrings
 from tests import docstrings
+from tests.selection import examples_of
 
 _NAMES = {"np": np, "mx": mx, "ops": ops}
 
@@ -18,7 +19,11 @@ def test_parts(name):
     function = getattr(ops, name)
     assert not list(docstrings.lacking_of(function, needs_source=False))
     assert re.search(r"\b(XLA|JAX|Source|minixla):\s", function.__doc__)
-    assert not docstrings.failures_of(function, _NAMES)
+
+
+@pytest.mark.parametrize("name", examples_of(sorted(docstrings.functions_of(ops))))
+def test_examples(name):
+    assert not docstrings.failures_of(getattr(ops, name), _NAMES)
 
 
 def test_parts_of_families():

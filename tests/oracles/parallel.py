@@ -78,7 +78,7 @@ def run_xla_parallel(
     Returns:
         The results of each replica.
     """
-    module = Emitter(platform="cpu").module(graph)
+    module = graph.stablehlo("cpu")
     counts = f"mhlo.num_replicas = {len(arguments)} : i32, mhlo.num_partitions = 1 : i32"
     text = module.replace(" {", f" attributes {{{counts}}} {{", 1)
     stacked = [np.stack(each) for each in zip(*arguments, strict=True)]

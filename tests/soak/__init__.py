@@ -1,6 +1,6 @@
 """Long searches for faults: `make soak MINUTES=60`.
 
-Each module but the driver's is a search. `cases(seed)` gives numbered cases, the same for the same
-seed. `case.run()` returns None, or a text that says what disagrees; `case.shrunk()` returns a text
-that shows a smaller case of the same disagreement. A case may end the process.
+Each search is a module. `cases(seed)` yields numbered cases, the same for the same seed.
+`case.run()` returns None or a description of the disagreement. `case.shrunk()` returns the text of
+a smaller case with the same disagreement. A case may end the process.
 """

@@ -1,4 +1,4 @@
-"""The driver of `make soak`: runs the searches in worker processes, which may die.
+"""The driver of `make soak`: runs the searches in worker processes, which may crash.
 
 python -m tests.soak [--minutes M] [--only NAME ...] [--folder build/soak]
 
@@ -24,16 +24,16 @@ from typing import Any
 from tests.soak.searches import NAMES
 
 ROOT = Path(__file__).resolve().parents[2]
-#: So many workers at a time, each for so many seconds, after which another search has its turn.
+#: The number of workers, and the seconds after which a worker's search gives way to the next.
 WORKERS, TURN = 2, 120
-#: A case that takes longer is ended, and is a finding.
+#: A case that takes more seconds is killed, and is a finding.
 LONGEST = 600
-#: After so many cases a search goes on with the next seed.
+#: The number of cases after which a search continues with the next seed.
 CASES_OF_A_SEED = 2000
 
 
 class Progress:
-    """Where each search stands, kept in a file."""
+    """The progress of each search, stored in a file."""
 
     def __init__(self, folder: Path) -> None:
         self._file, self._lock = folder / "state.json", threading.Lock()
@@ -45,12 +45,12 @@ class Progress:
         self.ran, self.findings = 0, 0
 
     def at(self, name: str) -> tuple[int, int]:
-        """The seed and the number of the next case of a search."""
+        """Return the seed and the number of the next case of a search."""
         own = self.searches.setdefault(name, {"seed": 0, "next": 0, "ran": 0})
         return own["seed"], own["next"]
 
     def ended(self, name: str, number: int) -> None:
-        """Notes that a case was run."""
+        """Record that a case was run."""
         with self._lock:
             own = self.searches[name]
             own["next"], own["ran"] = number + 1, own["ran"] + 1
@@ -60,7 +60,7 @@ class Progress:
             self._save()
 
     def exhausted(self, name: str) -> None:
-        """Notes that the seed has no more cases."""
+        """Record that the seed has no more cases."""
         with self._lock:
             self._next_seed(name)
             self._save()
@@ -74,7 +74,7 @@ class Progress:
         written.replace(self._file)
 
     def finding(self, name: str, seed: int, number: int, found: str, shrunk: str = "") -> None:
-        """Writes down what a case found."""
+        """Write a finding to a file."""
         with self._lock:
             again = f"python -m tests.soak.worker {name} {seed} {number} 1"
             text = f"{found}\n\n{shrunk}\n\nRun it again: {again}\n"
@@ -84,7 +84,7 @@ class Progress:
 
 
 def lines_of(process: subprocess.Popen[str]) -> queue.Queue[str | None]:
-    """The lines that a process writes, and None at its end."""
+    """Return a queue of the lines that a process writes, and None at its end."""
     lines: queue.Queue[str | None] = queue.Queue()
 
     def read() -> None:
@@ -98,7 +98,7 @@ def lines_of(process: subprocess.Popen[str]) -> queue.Queue[str | None]:
 
 
 def take_turn(name: str, progress: Progress, seconds: float) -> None:
-    """Runs cases of a search for so many seconds, in one process."""
+    """Run cases of a search for some seconds, in one process."""
     seed, start = progress.at(name)
     command = [sys.executable, "-m", "tests.soak.worker", name, str(seed), str(start)]
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
@@ -108,7 +108,7 @@ def take_turn(name: str, progress: Progress, seconds: float) -> None:
     )  # fmt: skip
     lines, end = lines_of(process), time.monotonic() + seconds
     running: int | None = None  # the case that runs
-    pending: dict[str, Any] = {}  # what it found, until it has been shrunk
+    pending: dict[str, Any] = {}  # its finding, until it is shrunk
     try:
         while True:
             try:
@@ -132,6 +132,8 @@ def take_turn(name: str, progress: Progress, seconds: float) -> None:
                     progress.finding(name, seed, said["ends"], said["found"], said["shrunk"])
                 progress.ended(name, said["ends"])
                 running = None
+                if progress.at(name)[0] != seed:
+                    return
             elif "found" in said:
                 pending = said
             elif "exhausted" in said:
@@ -159,13 +161,13 @@ def _died(
 
 
 def turns(names: list[str]) -> Iterator[str]:
-    """The searches, one after the other, for ever."""
+    """Yield the searches in turn, without end."""
     while True:
         yield from names
 
 
 def main() -> int:
-    """Runs the searches; the exit code."""
+    """Run the searches and return the exit code."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -196,7 +198,7 @@ def main() -> int:
     for thread in threads:
         thread.join()
     rows = ", ".join(f"{name} {own['ran']}" for name, own in sorted(progress.searches.items()))
-    print(f"{progress.ran} cases in this run, {progress.findings} findings; cases ever: {rows}")
+    print(f"{progress.ran} cases in this run, {progress.findings} findings; in all runs: {rows}")
     return 1 if progress.findings else 0
 
 

@@ -1,10 +1,10 @@
 """Random search for wrong numbers: functions and derivatives at drawn operands.
 
-A case draws a function, an element type and operands, and compares the value, the first and the
-second derivative with the reference in double (`mx.reference(..., precision="float64")`), with the
-bounds of the accuracy page widened by how far a step of the operand moves each of them. The second
-kind of case puts NaN, an infinity or a large number into one element of an array, and wants all
-results unchanged that do not depend on it.
+A case draws a function, an element type and operands. It compares the value and two derivatives
+with the reference in double (`mx.reference(..., precision="float64")`). The tolerances are the
+bounds of the accuracy page, plus the change of the result for a step of the operand. Another type
+of case puts NaN, an infinity or a large number into one element of an array, and checks that
+results that do not depend on the element are unchanged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _COUNT = 32
 
 @dataclass(frozen=True)
 class Derivatives:
-    """A function and two derivatives at operands of a narrow type, against those of a wide one."""
+    """A function and two derivatives at operands of a narrow type, compared with a wide type."""
 
     name: str
     kind: str
@@ -41,7 +41,7 @@ class Derivatives:
         return [np.asarray(each, np.float64) for each in found]
 
     def errors(self) -> list[np.ndarray]:
-        """For each order the errors in units of what is allowed."""
+        """Return for each order the errors relative to the tolerance."""
         info, wide = ml_dtypes.finfo(TYPES[self.kind]), _WIDER[self.kind]
         step, tiny = float(info.eps), 1e3 * float(info.smallest_normal)
         with np.errstate(all="ignore"):
@@ -58,7 +58,7 @@ class Derivatives:
         return apart
 
     def run(self) -> str | None:
-        """What is wrong, or None."""
+        """Return a description of the fault, or None."""
         for order, error in enumerate(self.errors()):
             if error.max() > 1:
                 at = int(np.argmax(error))
@@ -67,14 +67,14 @@ class Derivatives:
         return None
 
     def shrunk(self) -> Derivatives:
-        """The same case at the worst operand only."""
+        """Return the case at the worst operand only."""
         worst = np.max(self.errors(), axis=0)
         return replace(self, operands=(self.operands[int(np.argmax(worst))],))
 
 
 @dataclass(frozen=True)
 class Isolated:
-    """A function of an array, one element of which becomes NaN, infinite or large."""
+    """A function of an array with one element replaced by NaN, infinity or a large number."""
 
     name: str
     seed: int
@@ -82,7 +82,7 @@ class Isolated:
     index: int
 
     def run(self) -> str | None:
-        """What is wrong, or None."""
+        """Return a description of the fault, or None."""
         function, like = isolated.FUNCTIONS[self.name]
         array = np.random.default_rng(self.seed).normal(size=like.shape).astype(np.float32)
         moved, replaced = array.copy(), array.copy()
@@ -102,17 +102,17 @@ class Isolated:
         return text + f"{wrong[0]} from {first[wrong[0]]} to {found[wrong[0]]}"
 
     def shrunk(self) -> Isolated:
-        """The case, which has one element already."""
+        """Return the case, which cannot be smaller."""
         return self
 
 
 Case = Derivatives | Isolated
-#: Functions whose results may depend on an element only through jumps, or below the threshold.
+#: Functions whose results may depend on an element only through jumps, or below a threshold.
 _JUMPING = {"median", "quantile", "interp of places", "ptp"}
 
 
 def cases(seed: int) -> Iterator[Case]:
-    """Cases without end, the same for one seed."""
+    """Yield cases without end, the same for the same seed."""
     generator = np.random.default_rng(seed)
     names = sorted(FUNCTIONS)
     others = sorted({*isolated.FUNCTIONS} - _JUMPING)

@@ -1,4 +1,4 @@
-"""The operations of the search: how each is applied to values, and which element types it takes."""
+"""The operations of the search: how to apply each of them, and its element types."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TARGETS = [name for name, kind in ELEMENT_TYPES.items() if kind.bits != 6 or ki
 
 
 class Piece(NamedTuple):
-    """An operation: `apply(draws, values)`, where `draws` gives attributes."""
+    """An operation: `apply(draws, values)`, where `draws` is a source of random attributes."""
 
     name: str
     arity: int
@@ -27,7 +27,7 @@ class Piece(NamedTuple):
     is_exact: bool = True
 
     def takes(self, kind: ElementType) -> bool:
-        """Whether the operation takes elements of a type."""
+        """Whether the operation accepts elements of a type."""
         return kind.kind[0] in self.kinds
 
 
@@ -124,7 +124,7 @@ for _direction in ("EQ", "NE", "LT", "LE", "GT", "GE"):
         lambda draws, values, by=_direction: ops.compare(*values, by, total_order=True),
     )
 for _name in ("add", "mul", "sub", "max", "eq", "lt", "div", "rem"):
-    # Both operands are one value.
+    # Both operands are the same value.
     _add(
         f"{_name} of itself",
         1,
@@ -136,7 +136,7 @@ _add("select", 2, "psufc", lambda draws, values: ops.select(ops.eq(*values), *va
 
 
 def _with_constant(name: str) -> Apply:
-    """An operation whose second operand repeats one constant."""
+    """Return an operation whose second operand repeats one constant."""
 
     def apply(draws: random.Random, values: list[Any]) -> Any:
         shape = _shape(values[0])
@@ -301,10 +301,10 @@ _add("dot", 2, "psu", lambda draws, values: ops.dot(*map(_flat, values)))
 
 
 def _counted(draws: random.Random, values: list[Any]) -> Any:
-    """A loop of constant bounds of the values' type, which folds the values."""
+    """Apply a loop with constant bounds of the values' type that combines the values."""
     value = values[0]
     if _shape(value).element_type.bits < 8:
-        raise LookupError("the counter would wrap, and the loop would not end")
+        raise LookupError("the counter would wrap, so the loop would be infinite")
     start, limit, step = draws.choice([(0, 1, 2), (1, 0, 1), (0, 3, 1), (0, 1, 1), (1, 3, 2)])
 
     def goes_on(i: Any, x: Any) -> Any:

@@ -1,11 +1,12 @@
-"""Search for errors of readers that are not ours: programs with other attributes and types.
+"""Search for errors of readers that are not our error classes.
 
-Each case is a valid program in which some attributes or types are replaced by others, taken from
-other programs or extreme. Reading ends in a program, which can be printed, or in a MinixlaError.
+Each case is a valid program with some attributes or types replaced: by those of other programs, or
+by extreme ones. Reading must return a program that can be printed, or raise a MinixlaError.
 """
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 import time
@@ -22,7 +23,7 @@ from tests.minixla.interop.fuzz_import import jax_texts
 from tests.minixla.interop.import_programs import MLP, PROGRAMS, main
 from tests.soak import shardy
 
-#: Seconds: a program is read in a fraction of one, however it is damaged.
+#: Seconds; reading normally takes a fraction of a second.
 LIMIT = 40.0
 _F32 = "tensor<2x3xf32>"
 _GROUPS = "replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>"
@@ -32,7 +33,7 @@ _ADD = """({
     %s = stablehlo.add %p, %q : tensor<f32>
     stablehlo.return %s : tensor<f32>
   })"""
-#: One operation each, for attributes that other programs lack.
+#: Programs of one operation, with attributes that other programs lack.
 _MORE = [
     f'%r = "stablehlo.all_reduce"(%x) {_ADD} {{{_GROUPS}, {_CHANNEL}, use_global_device_ids}} '
     f": ({_F32}) -> {_F32}",
@@ -212,7 +213,7 @@ _HLO_TYPES = [
 
 @cache
 def corpus() -> tuple[str, ...]:
-    """Valid texts, as they are written and in MLIR's generic form; and one in HLO."""
+    """Return valid texts, in MLIR's pretty and generic forms, and one HLO text."""
     texts = [MLP, *(main(row.body) for row in PROGRAMS.values() if "%x: " not in row.body)]
     texts += [_INNER + main(body, _INPUTS) for body in _MORE]
     texts += jax_texts()
@@ -230,7 +231,7 @@ def corpus() -> tuple[str, ...]:
 
 @cache
 def _pools() -> tuple[list[str], list[str]]:
-    """Values of attributes, and types, of all programs."""
+    """Return the attribute values and types of all programs."""
     values = {each for text in corpus()[:-1] for each in _VALUE.findall(text)}
     types = {each for text in corpus()[:-1] for each in _TYPE.findall(text)}
     return sorted(values) + _ATTRIBUTES, sorted(types) + _TYPES
@@ -238,11 +239,11 @@ def _pools() -> tuple[list[str], list[str]]:
 
 @dataclass
 class Case:
-    """A program with other attributes and types.
+    """A program with changed attributes and types.
 
     Attributes:
         text: the program as it was.
-        changes: what to write in place of parts: where they begin and end, and the new text.
+        changes: the start and end of each replaced part, and the new text.
     """
 
     text: str
@@ -250,14 +251,14 @@ class Case:
 
     @property
     def program(self) -> str:
-        """The program as it is read."""
+        """Return the changed text."""
         text = self.text
         for start, end, new in sorted(self.changes, reverse=True):
             text = text[:start] + new + text[end:]
         return text
 
     def run(self) -> str | None:
-        """What goes wrong; None if it is read, or refused by an error of ours, in time."""
+        """Return the fault; None if the text is read, or raises our error, in time."""
         text, start = self.program, time.monotonic()
         read = mx.import_hlo if self.text.startswith("HloModule") else mx.import_stablehlo
         try:
@@ -273,7 +274,7 @@ class Case:
         return f"it takes {seconds:.0f} s" if seconds > LIMIT else None
 
     def shrunk(self) -> Case:
-        """The case with as few changes as show the same error."""
+        """Return the case with as few changes as show the same error."""
         kind, found = (self.run() or "").partition(":")[0], self
         for change in self.changes:
             rest = tuple(each for each in found.changes if each is not change)
@@ -287,7 +288,7 @@ class Case:
 
 
 def case(seed: int) -> Case:
-    """The case of a seed."""
+    """Return the case of a seed."""
     draw = random.Random(seed)
     text = draw.choice(corpus())
     is_hlo = text.startswith("HloModule")
@@ -311,7 +312,7 @@ def case(seed: int) -> Case:
         place = draw.choice(places)
         new = draw.choice(pool)
         changes.append((*place, new))
-        # A type is mostly changed wherever it stands, so that the verifier sees no other fault.
+        # Usually all occurrences of a type change, so that the verifier finds no other fault.
         if pattern in (_TYPE, _HLO_TYPE) and draw.random() < 0.6:
             old = text[slice(*place)]
             changes += [
@@ -321,7 +322,6 @@ def case(seed: int) -> Case:
 
 
 def cases(seed: int) -> Iterator[Case]:
-    """A case for each seed from one on, without end."""
-    while True:
-        yield case(seed)
-        seed += 1
+    """Yield cases without end; different seeds share no case."""
+    for number in itertools.count(seed << 20):
+        yield case(number)

@@ -7,21 +7,21 @@ from collections.abc import Iterator
 from typing import Protocol
 
 #: Modules of this package.
-NAMES = ("lifetimes", "random_programs", "legalize", "numbers", "readers", "shardy")
+NAMES = ("lifetimes", "random_programs", "jax_code", "legalize", "numbers", "readers", "shardy")
 
 
 class Case(Protocol):
     """One case of a search."""
 
     def run(self) -> str | None:
-        """What disagrees; None where nothing does."""
+        """Return a description of the disagreement, or None."""
         ...
 
     def shrunk(self) -> str:
-        """A smaller case that disagrees in the same way, as text."""
+        """Return the text of a smaller case that disagrees in the same way."""
         ...
 
 
 def cases(name: str, seed: int) -> Iterator[Case]:
-    """The cases of a search, the same for the same seed."""
+    """Yield the cases of a search, the same for the same seed."""
     return importlib.import_module(f"tests.soak.{name}").cases(seed)

@@ -1,10 +1,11 @@
 """Search for differences between our sharding passes and Shardy's, on random programs.
 
-The programs hold axes of size one, unreduced axes, maximal meshes, and tokens, also in calls.
+The programs contain axes of size one, unreduced axes, maximal meshes, and tokens, also in calls.
 """
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from tests.minixla.sharding.random_programs import Body, RandomProgram, type_of
 from tests.oracles.shardy_text import normal_form
 
 FEATURES = "size one", "unreduced", "maximal", "tokens"
-#: Passes that take any program. Those of the export pipeline follow on propagated programs.
+#: Passes for any program. The passes of the export pipeline run on propagated programs.
 PASSES = [
     "symbol-dce",
     "sdy-lift-inlined-meshes",
@@ -48,8 +49,8 @@ _TOKEN = "!stablehlo.token"
 
 
 def _maximal(body: Body) -> None:
-    """A custom call on one device, with a result or without."""
-    if body.depth:  # our texts put the side effects of loops in order by a token
+    """Add a custom call on one device, with a result or without."""
+    if body.depth:  # our texts order the side effects of loops by a token
         return
     x, sizes = body.operand()
     device = body.draw.randint(0, 1)
@@ -64,7 +65,7 @@ def _maximal(body: Body) -> None:
 
 
 def _token(body: Body) -> None:
-    """A call of a function that takes and gives a token beside an array of two dimensions."""
+    """Add a call of a function that takes and returns a token and an array of two dimensions."""
     if body.depth:
         return
     x = body.of_sizes((4, 8))
@@ -78,7 +79,7 @@ def _token(body: Body) -> None:
 
 
 def _loop_of_tokens(body: Body) -> None:
-    """A loop that carries a token."""
+    """Add a loop that carries a token."""
     if body.depth:
         return
     x, sizes = body.operand()
@@ -121,7 +122,7 @@ sdy.mesh @device1 = <[], device_ids=[1]>
 
 
 def program(seed: int) -> str:
-    """The text of a random program with some of the features."""
+    """Return the text of a random program with some of the features."""
     draw = random.Random(f"features {seed}")
     features = draw.sample(FEATURES, draw.randint(1, len(FEATURES)))
     makers = [maker for each in features for maker in _MAKERS.get(each, ())]
@@ -134,7 +135,7 @@ def program(seed: int) -> str:
 
 @dataclass
 class Case:
-    """A pass on a program.
+    """A pass and a program.
 
     Attributes:
         name: the pass, or several.
@@ -145,11 +146,11 @@ class Case:
     text: str
 
     def run(self) -> str | None:
-        """What disagrees, in a line; None if both leave the same, and it can be read again."""
+        """Describe the disagreement; None if both results are equal and can be read again."""
         try:
             text = str(read_program(self.text))
             theirs = shardy_pass(text, self.name)
-        except MinixlaError:  # Shardy refuses programs that ours takes, or dies of them
+        except MinixlaError:  # Shardy rejects programs that ours accepts, or crashes on them
             return None
         if self._is_known(text, theirs):
             return None
@@ -169,17 +170,17 @@ class Case:
         return wrong and f"{self.name}: {wrong[0]}\n  Shardy: {wrong[1]}"
 
     def _is_known(self, text: str, theirs: str) -> bool:
-        """Whether Shardy does what ours does not.
+        """Whether Shardy does something that our passes lack.
 
-        It makes unreduced values of whole or sharded ones, and sums up products whose result it
-        leaves unreduced along some axes.
+        It converts replicated or sharded values to unreduced ones, and reduces products whose
+        result stays unreduced along some axes.
         """
         if "_to_unreduced" in theirs:
             return True
         return "unreduced" in text and "dot_general" in text and "sdy.all_reduce" in theirs
 
     def shrunk(self) -> Case:
-        """A smaller program on which the pass disagrees in the same way."""
+        """Return a smaller program on which the pass disagrees in the same way."""
         found, kind = self, _kind(self.run())
         is_smaller = True
         while is_smaller:
@@ -196,17 +197,17 @@ class Case:
 
 
 def _normal(text: str) -> str:
-    """The normal form; tokens that wait for nothing are written in one way."""
+    """Normalize a text; tokens that depend on nothing are written in one way."""
     return normal_form(text).replace("stablehlo.create_token :", "stablehlo.after_all  :")
 
 
 def _kind(found: str | None) -> str | None:
-    """The way in which two engines disagree."""
+    """Return the type of a disagreement between two engines."""
     return None if found is None else " ".join(re.findall(r"refused|cannot be read|Shardy", found))
 
 
 def _smaller(text: str) -> Iterator[str]:
-    """Texts with a part left out: a line, a result, the sharding of a value."""
+    """Yield texts without one part: a line, a result, the sharding of a value."""
     lines = text.splitlines(keepends=True)
     for size in (8, 4, 2, 1):
         for at in range(len(lines) - size, -1, -1):
@@ -218,9 +219,8 @@ def _smaller(text: str) -> Iterator[str]:
 
 
 def cases(seed: int) -> Iterator[Case]:
-    """All passes on one random program after the other, without end."""
-    while True:
-        text = program(seed)
+    """Yield all passes on one random program after another; seeds share no program."""
+    for number in itertools.count(seed << 20):
+        text = program(number)
         for name in PASSES:
             yield Case(name, text)
-        seed += 1

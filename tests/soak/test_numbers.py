@@ -21,7 +21,7 @@ def test_cases_are_the_same_for_a_seed() -> None:
 def test_a_wrong_derivative_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     case = Derivatives("exp", "f32", (0.5, 9.0, -0.25))
     assert case.run() is None
-    # Both types have the same function, so that the fault must be one of rounding.
+    # Both types use the same function, so the planted fault must depend on rounding.
     monkeypatch.setitem(FUNCTIONS, "exp", lambda x: (mnp.exp(x) + 1e8 * (x > 5)) - 1e8 * (x > 5))
     assert "exp in f32: derivative 0 at 9.0" in str(case.run())
     assert case.shrunk().operands == (9.0,)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from tests.soak import __main__ as driver
+from tests.soak.searches import cases
 
 ROOT = Path(__file__).resolve().parents[2]
-#: How many cases of each search. Random programs are a test of their own.
+#: The number of cases of each search. Random programs and JAX code have separate tests.
 COUNTS = {"lifetimes": 12, "legalize": 60, "numbers": 40, "readers": 150, "shardy": 40}
 
 
@@ -30,7 +32,7 @@ def test_the_first_cases_find_nothing(name: str) -> None:
 
 
 class FakeWorker:
-    """Text of a worker's script that finds something, dies, and goes on."""
+    """The script of a worker that reports a finding, crashes, and continues."""
 
     SCRIPT = """
 import json, os, sys
@@ -47,8 +49,8 @@ print(json.dumps({"exhausted": True}), flush=True)
 """
 
 
-def test_the_driver_writes_findings_and_continues(tmp_path: Path, monkeypatch) -> None:
-    script = tmp_path / "worker.py"
+def use_fake_worker(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = folder / "worker.py"
     script.write_text(FakeWorker.SCRIPT)
     original = subprocess.Popen
 
@@ -56,9 +58,13 @@ def test_the_driver_writes_findings_and_continues(tmp_path: Path, monkeypatch) -
         return original([command[0], str(script), *command[3:]], **options)
 
     monkeypatch.setattr(driver.subprocess, "Popen", started)
+
+
+def test_the_driver_writes_findings_and_continues(tmp_path: Path, monkeypatch) -> None:
+    use_fake_worker(tmp_path, monkeypatch)
     progress = driver.Progress(tmp_path)
     driver.take_turn("numbers", progress, 60)
-    assert progress.at("numbers") == (0, 3), "it goes on after the case that died"
+    assert progress.at("numbers") == (0, 3), "it continues after the case that crashed"
     found = {each.name: each.read_text() for each in (tmp_path / "found").iterdir()}
     assert found.keys() == {"numbers-0-1.txt", "numbers-0-2.txt"}
     assert "differs" in found["numbers-0-1.txt"] and "small" in found["numbers-0-1.txt"]
@@ -67,3 +73,18 @@ def test_the_driver_writes_findings_and_continues(tmp_path: Path, monkeypatch) -
     assert again.at("numbers") == (0, 3)
     driver.take_turn("numbers", again, 60)
     assert again.at("numbers") == (1, 0), "the next seed"
+
+
+def test_a_seed_ends_after_its_cases(tmp_path: Path, monkeypatch) -> None:
+    use_fake_worker(tmp_path, monkeypatch)
+    monkeypatch.setattr(driver, "CASES_OF_A_SEED", 2)
+    progress = driver.Progress(tmp_path)
+    driver.take_turn("numbers", progress, 60)
+    assert progress.at("numbers") == (1, 0)
+    assert progress.ran == 2
+
+
+@pytest.mark.parametrize("name", ["readers", "shardy"])
+def test_seeds_share_no_case(name: str) -> None:
+    first, second = ({str(each) for each in islice(cases(name, seed), 40)} for seed in (0, 1))
+    assert first and not first & second

@@ -1,4 +1,4 @@
-"""Runs cases of one search, and writes a line of JSON before and after each.
+"""Run cases of one search, and write a line of JSON before and after each.
 
 python -m tests.soak.worker NAME SEED START [COUNT]     # from the project's root
 """
@@ -19,7 +19,7 @@ def _say(**line: Any) -> None:
 
 
 def main(name: str, seed: int, start: int, count: int | None = None) -> None:
-    """Runs cases from number `start` on, `count` of them or all."""
+    """Run cases from number `start` on, `count` of them or all."""
     stop = None if count is None else start + count
     for number, case in enumerate(islice(cases(name, seed), start, stop), start):
         _say(begins=number)

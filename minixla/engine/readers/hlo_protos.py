@@ -130,7 +130,7 @@ def translated(text: str, stand_ins: Mapping[str, str]) -> tuple[bytes, dict[str
     and a number, but for the entry, `main`. Tables beside them: `computations`, their names by
     number; `entry`, its number; `names`, `opcodes`, `owners` (the computation's number) and
     `sources` (an index, or -1) of instructions; `places`: file, name and line of each source;
-    `callees` of instructions that have some; `frontend`, the names of their frontend attributes;
+    `callees` of instructions that call computations; `frontend`, the names of frontend attributes;
     `details` of the instructions that were replaced by stand-ins: `_DETAILS`.
     """
     if any(each.search(text) for each in _SIGNS):

@@ -19,14 +19,14 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 from jax.extend.mlir.passmanager import PassManager
 from jax.interpreters.mlir import make_ir_context
-from jaxlib.mlir.dialects import mhlo  # the one place that has it
+from jaxlib.mlir.dialects import mhlo  # no other package has it
 
 from minixla.core.forks import limits, problem_of, serve_in_forks
 from minixla.core.shared_contexts import SharedContexts
 
 
 def _beside(name: str) -> Any:
-    """The module in a file beside this one, whatever else may be found under its name."""
+    """Import a file in this folder by path, even if another module has its name."""
     spec = spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
     assert spec is not None and spec.loader is not None
     module = module_from_spec(spec)
@@ -75,16 +75,16 @@ def _read(source: Any, is_binary: bool) -> tuple[list[bytes], Any]:
     return [stream.getvalue(), *constants], text
 
 
-# A location, or what may stand for one, as the value of an attribute or in a list of them.
+# A location, or an alias for one, as the value of an attribute or in a list of values.
 _PLACE = re.compile(r"[={\[,(][ \t]*(?:loc\(|#\w+[ \t]*[],}>])")
 
 
-#: An operation of the dialect mhlo, which TensorFlow writes.
+#: Matches an operation of the dialect mhlo, which TensorFlow writes.
 _MHLO = re.compile(r'=[ \t]*"?mhlo\.\w')
 
 
 def _convert_mhlo(module: Any) -> None:
-    """Turn operations of mhlo into StableHLO's; those that it lacks become custom calls of mhlo."""
+    """Convert mhlo operations to StableHLO, or to custom calls if StableHLO has no equivalent."""
     copies: list[Any] = []
 
     def visit(operation: Any) -> Any:
@@ -101,7 +101,7 @@ def _convert_mhlo(module: Any) -> None:
 
 
 class _IsLocation(Exception):
-    """An attribute is a location; `error_diagnostics` as MLIR's errors have it."""
+    """Error for an attribute that is a location; it has `error_diagnostics` as MLIR's errors do."""
 
     def __init__(self, operation: Any) -> None:
         message = f"an attribute of {operation.name} is, or holds, a location"
@@ -113,7 +113,7 @@ class _IsLocation(Exception):
 def _refuse_locations(module: Any) -> None:
     """Raise _IsLocation for an attribute that is a location.
 
-    Python's interface to MLIR raises TypeError over those, or ends the process: this one.
+    MLIR's Python bindings raise TypeError for locations, or end the process.
     """
     found: list[Any] = []
 
@@ -139,7 +139,7 @@ def _refuse_locations(module: Any) -> None:
 
 
 def _attribute(dictionary: Any, name: str) -> Any:
-    # Not the `attr` of a named attribute: that ends the process where this raises TypeError.
+    # `attr` of a named attribute would end the process where this raises TypeError.
     try:
         return dictionary[name]
     except TypeError as error:

@@ -28,9 +28,9 @@ _LOST = (
 _SAME_EVERYWHERE = re.compile(r"\{*(replicated|maximal device=0|manual)?\}*", re.ASCII)
 _PARTITIONS = re.compile(r"\bnum_partitions=(\d+)", re.ASCII)
 _STRING = r'"(?:[^"\\]|\\.)*+"?'
-# No more of a sharding is looked at, or shown.
+# A longer sharding is neither read nor shown.
 _LONGEST = 100
-# A brace of a sharding's value has the name in front.
+# The brace of a sharding's value follows its name.
 _BRACE = re.compile(rf"{_STRING}|((?<=[\s,])sharding=)?\{{|\}}|\n", re.DOTALL)
 
 
@@ -128,7 +128,7 @@ def _refuse_shardings(source: HloText) -> None:
 
 
 def _shardings(text: str) -> Iterator[tuple[int, str]]:
-    """The values in braces of attributes `sharding=`, each in one line, and where they begin."""
+    """Return the braced values of attributes `sharding=`, each on one line, and their positions."""
     opened: list[re.Match[str]] = []
     for match in _BRACE.finditer(text):
         last = match[0][-1]

@@ -81,7 +81,7 @@ class HloModule(Module):
         return self._text.refused_at(_number(location), problem, given, advice)
 
     def translated(self, say: Any = None) -> dict[str, Graph]:
-        """The graphs of all computations; see `Module.translated`."""
+        """Translate all computations; see `Module.translated`."""
         graphs = super().translated(say)
         for index, keys in self.tables["frontend"].items():
             line = self._text.line(self._text.position_of(index))

@@ -132,17 +132,17 @@ class HloText:
                         raise self.refused(at, problem, (), "Indices of members begin at 0.")
 
     def _after(self, head: int) -> int:
-        """Where the computation ends that begins at a position."""
+        """Return the end of the computation that begins at a position."""
         at = bisect_right(self._heads, head)
         return self._heads[at] if at < len(self._heads) else len(self.text)
 
     @cached_property
     def _heads(self) -> list[int]:
-        """Where computations begin."""
+        """Return the positions at which computations begin."""
         return sorted([head for head, _ in self.computations.values()])
 
     def _members(self, position: int, end: int) -> int | None:
-        """How many members the tuple of an instruction has; None where it is none."""
+        """Return the length of an instruction's tuple; None if the result is not a tuple."""
         start = self.text.index("=", position) + 1
         shape = _COMMENT.sub("", self.text[start:end]).lstrip()
         depth = commas = 0

@@ -2,9 +2,10 @@
 
 from typing import Any
 
+import minixla_ops as ops
 from minixla.core.element_types import ELEMENT_TYPES
+from minixla.legalize.barriers import on_hidden, type_of
 from minixla.legalize.constants import classes
-from minixla.legalize.cpu.barriers import on_hidden, type_of
 from minixla.legalize.registry import Operands, Target, legalize
 from minixla_ops.elementwise.families import SIGNED
 
@@ -29,3 +30,10 @@ def _becomes_narrow(operation: Any, operands: Operands, target: Target) -> bool:
 def bits_of_narrow_types(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA folds bitcast_convert of constants to 2 or 4 bits to bytes that it never set."""
     return on_hidden(operation, operands)
+
+
+@legalize(classes("PopulationCount"), "cpu", element_types=[ELEMENT_TYPES["s4"]])
+def bits_of_four(operation: Any, operands: Operands, target: Target) -> Any:
+    """XLA:CPU counts the bits of s4 after it has extended the sign."""
+    count = operation(ops.bitcast_convert_type(operands[0], "u4"))
+    return ops.bitcast_convert_type(count, "s4")

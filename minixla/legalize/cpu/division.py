@@ -1,4 +1,4 @@
-"""Division: by 0 of integers, by large constants of floats."""
+"""Division of integers by 0, and of floats by large constants."""
 
 import math
 from functools import cache
@@ -9,8 +9,8 @@ import numpy as np
 
 from minixla.core.element_types import ElementType
 from minixla.core.graph import Value
+from minixla.legalize.barriers import on_hidden, type_of
 from minixla.legalize.constants import classes, distinct
-from minixla.legalize.cpu.barriers import on_hidden, type_of
 from minixla.legalize.registry import NOTES, Operands, Target, legalize
 from minixla_ops.elementwise.families import FLOATS, INEXACT, INTEGERS
 
@@ -32,7 +32,7 @@ def integer_division_by_zero(operation: Any, operands: Operands, target: Target)
 
 @cache
 def _limit(kind: ElementType) -> float:
-    """The magnitude above which a reciprocal is subnormal."""
+    """Return the magnitude above which a reciprocal is subnormal."""
     least = float(ml_dtypes.finfo(kind.dtype).smallest_normal)
     return 1 / least
 
@@ -42,7 +42,7 @@ def _reciprocal_is_lost(operation: Any, operands: Operands, target: Target) -> b
     if divisor is None:
         return False
     limit = _limit(type_of(operands[0]))
-    if not any(divisor.strides) and divisor.size:  # in less time
+    if not any(divisor.strides) and divisor.size:  # the fast path
         return limit < abs(float(divisor[(0,) * divisor.ndim])) < math.inf
     magnitudes = np.abs(divisor.astype(np.float64))
     return bool(((magnitudes > limit) & np.isfinite(magnitudes)).any())

@@ -5,14 +5,14 @@ from typing import Any
 import minixla_ops as ops
 from minixla.core.element_types import ELEMENT_TYPES, F32
 from minixla.core.registry import REGISTRY
+from minixla.legalize.barriers import are_constants, on_hidden, type_of
 from minixla.legalize.constants import classes
-from minixla.legalize.cpu.barriers import are_constants, on_hidden, type_of
 from minixla.legalize.registry import Operands, Target, legalize
 from minixla_ops.elementwise.comparisons import MEMBERS
 from minixla_ops.elementwise.families import FLOATS
 
 _F4, _POWERS = ELEMENT_TYPES["f4e2m1fn"], ELEMENT_TYPES["f8e8m0fnu"]
-# XLA folds these of f8e8m0fnu rightly; XLA:CPU takes its least number, which f32 has not, for 0.
+# XLA folds these correctly for f8e8m0fnu. XLA:CPU treats its least number, 2**-127, as 0.
 _RIGHT_OF_POWERS = ("Add", "Mul", "Div", "Min", "Max", "Clamp")
 _ELEMENTWISE = [each for each in REGISTRY.values() if each.is_elementwise and each.operands]
 

@@ -2,13 +2,13 @@
 
 from typing import Any
 
+from minixla.legalize.barriers import on_hidden, type_of
 from minixla.legalize.constants import classes
-from minixla.legalize.cpu.barriers import on_hidden, type_of
 from minixla.legalize.registry import Operands, Target, legalize
 
 
 def _starts(operation: Any, operands: Operands) -> list[int]:
-    """The positions of the operands that hold start indices."""
+    """Return the positions of the operands that hold start indices."""
     if operation.name == "Scatter":
         return [(len(operands) - 1) // 2]
     return list(range(2 if operation.name == "DynamicUpdateSlice" else 1, len(operands)))

@@ -6,30 +6,30 @@ import ml_dtypes
 import numpy as np
 
 from minixla.core.graph import Value
+from minixla.legalize.barriers import on_hidden, type_of
 from minixla.legalize.constants import classes, distinct
-from minixla.legalize.cpu.barriers import on_hidden, type_of
 from minixla.legalize.registry import NOTES, Operands, Target, legalize
 from minixla_ops.elementwise.families import FLOATS
 
 _SCALES, _SHIFTS = classes("Mul Div"), classes("Add Sub")
-# How many instructions back constants are joined.
+# The depth in instructions to which constants are joined.
 _STEPS = 16
 
 
 class _Scale(NamedTuple):
-    """A product of constants: the binary logarithms of its least and greatest magnitude."""
+    """A product of constants, as the binary logarithms of its least and greatest magnitudes."""
 
     low: float
     high: float
 
     def joined(self, other: "_Scale", sign: int) -> "_Scale":
-        """The product with another one, or with its inverse."""
+        """Multiply by another product, or by its inverse."""
         bounds = (other.low, other.high) if sign > 0 else (-other.high, -other.low)
         return _Scale(self.low + bounds[0], self.high + bounds[1])
 
 
 def _may_hold(value: Value, kinds: tuple) -> bool:
-    """Whether a value may be made with a constant: most are not, so that this saves time."""
+    """Whether a value may be computed with a constant; most are not, so this check saves time."""
     step = value.instruction
     return step is None or step.op.is_call or type(step.op) in kinds
 
@@ -39,9 +39,9 @@ def _is_float(value: Value) -> bool:
 
 
 def _parts(value: Value, kinds: tuple, target: Target) -> tuple | None:
-    """The operation that makes a value, its operand that varies, its constant, and which is first.
+    """Return a value's operation, varying operand and constant, and whether the constant is first.
 
-    None where it is not made of one of the `kinds` with a constant of known numbers.
+    None if the operation is not one of `kinds`, or has no constant of known numbers.
     """
     step = value.instruction
     while step is not None and step.op.is_call:
@@ -66,7 +66,7 @@ def _numbers(value: Value, target: Target) -> np.ndarray | None:
 
 
 def _factors(value: Value, target: Target, steps: int = _STEPS) -> _Scale | None:
-    """The constants that a value is scaled by."""
+    """Return the constants that a value is scaled by."""
     if not _is_float(value):
         return None
     if value.instruction is None:
@@ -114,7 +114,7 @@ def joined_factors(operation: Any, operands: Operands, target: Target) -> Any:
 
 
 def _shift(value: Value, target: Target, steps: int = _STEPS) -> tuple[float, float] | None:
-    """The sum of the constants that are added to a value, and the greatest of their magnitudes."""
+    """Return the sum of the constants added to a value, and their greatest magnitude."""
     if not _is_float(value):
         return None
     if value.instruction is None:
@@ -129,7 +129,7 @@ def _shift(value: Value, target: Target, steps: int = _STEPS) -> tuple[float, fl
 def _summed(
     name: str, before: tuple[float, float] | None, numbers: np.ndarray, is_first: bool
 ) -> tuple[float, float]:
-    """Of an array of constants the one of greatest magnitude stands for all."""
+    """Use the element of greatest magnitude in place of an array of constants."""
     number = float(numbers.flat[np.abs(numbers).argmax()])
     total, most = before or (0.0, 0.0)
     if name == "Sub":

@@ -1,4 +1,4 @@
-"""Constants that XLA does not keep as they are."""
+"""Constants that XLA changes."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def _is_like_iota(operation: Any, operands: Operands, target: Target) -> bool:
     if shape.rank != 1 or shape.size < 2 or not literal.is_printed or literal.is_splat:
         return False
     array = literal.array
-    if array[0] != 0 or array[1] != 1:  # in most cases
+    if array[0] != 0 or array[1] != 1:  # most constants
         return False
     parts = [array.real, array.imag] if shape.element_type.is_complex else [array]
     has_negative_zero = any(np.signbit(x.astype(np.float64))[x == 0].any() for x in parts)
@@ -27,6 +27,6 @@ def _is_like_iota(operation: Any, operands: Operands, target: Target) -> bool:
 def constants_like_iota(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA takes the constant [-0, 1, 2, ...] for an iota, whose first element is +0.
 
-    The negated constant is not like an iota.
+    The negated constant does not look like an iota.
     """
     return ops.neg(ops.optimization_barrier(ops.constant(-operation.literal.array)))

@@ -1,4 +1,4 @@
-"""Loops whose number of iterations XLA finds out while it compiles."""
+"""Loops whose trip count XLA computes while it compiles."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,13 +7,13 @@ import minixla_ops as ops
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.graph import Value
 from minixla.core.tracing import evaluate_graph
+from minixla.legalize.barriers import on_hidden, type_of
 from minixla.legalize.constants import classes, holds_only
-from minixla.legalize.cpu.barriers import on_hidden, type_of
 from minixla.legalize.registry import Operands, Target, legalize
 
 
 def _counters(operation: Any) -> list[int]:
-    """The numbers of the loop's values that the condition may depend on and the body changes."""
+    """Return the indices of the carried values that the condition may read and the body changes."""
     condition, body = operation.condition.pruned(), operation.body
     read = {value for step in condition.instructions for value in step.operands}
     return [
@@ -55,13 +55,13 @@ def counted_loops(operation: Any, operands: Operands, target: Target) -> Any:
 
     `i = 0; while i < 1: i += 2` never runs, `i = 5; while i < 4: i += 2` runs once. Where an
     unsigned counter goes down, XLA ends the process (u64) or stops one step early. A barrier on the
-    counter's start hides the number of iterations.
+    initial value of the counter hides the trip count.
     """
     return on_hidden(operation, operands, *_counters(operation))
 
 
 def _unsigned(operation: Any) -> list[int]:
-    """The numbers of the unsigned scalars that the condition reads and the body changes."""
+    """Return the indices of the unsigned scalars that the condition reads and the body changes."""
     inputs = operation.body.inputs
     return [
         index

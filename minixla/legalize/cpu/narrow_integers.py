@@ -1,15 +1,17 @@
-"""Integers of 2 and 4 bits, which XLA:CPU holds in bytes and does not always wrap."""
+"""Integers of 2 and 4 bits, which XLA:CPU stores in bytes and does not always wrap."""
 
 from typing import Any
 
 import minixla_ops as ops
 from minixla.core.element_types import ELEMENT_TYPES
+from minixla.legalize.barriers import on_hidden
 from minixla.legalize.constants import classes
-from minixla.legalize.cpu.barriers import on_hidden
 from minixla.legalize.registry import Operands, Target, legalize
+from minixla_ops.vocabulary.casting import widened
 from minixla_ops.vocabulary.shorthand import array_shape
 
 _S8 = ELEMENT_TYPES["s8"]
+_TWO_BITS = (ELEMENT_TYPES["s2"], ELEMENT_TYPES["u2"])
 _NARROW = [ELEMENT_TYPES[name] for name in ("s2", "s4", "u2", "u4")]
 
 
@@ -40,3 +42,22 @@ def shifts_of_narrow_types(operation: Any, operands: Operands, target: Target) -
     unsigned = ELEMENT_TYPES[f"u{kind.bits}"]
     found = operation(*[ops.bitcast_convert_type(each, unsigned) for each in operands])
     return ops.bitcast_convert_type(found, kind)
+
+
+def on_bytes(operation: Any, operands: Operands) -> Any:
+    """Apply an operation that moves elements to integers of 8 bits."""
+    kind = array_shape(operands[0]).element_type
+    wide = [ops.convert_element_type(each, widened(kind)) for each in operands]
+    return ops.convert_element_type(operation(*wide), kind)
+
+
+@legalize(classes("ConcatInDim"), "cpu", element_types=_TWO_BITS)
+def joined_arrays_of_two_bits(operation: Any, operands: Operands, target: Target) -> Any:
+    """XLA:CPU crashes where it joins arrays of 2-bit integers."""
+    return on_bytes(operation, operands)
+
+
+@legalize(classes("AllGather AllToAll CollectivePermute"), "cpu", element_types=_TWO_BITS)
+def collectives_of_two_bits(operation: Any, operands: Operands, target: Target) -> Any:
+    """XLA:CPU loses all but the first of the 2-bit integers that share a byte."""
+    return on_bytes(operation, operands)

@@ -23,11 +23,12 @@ def _is_beyond(operation: Any, operands: Operands, target: Target) -> bool:
 def integer_power(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA:CPU takes integer exponents modulo 64, and unsigned ones as signed.
 
-    Its folder gives 0 for (-1) ** -1. Here a loop multiplies the squares that the bits of the
-    exponent choose; a negative exponent leaves 1, -1 and 0 from the bases 1, -1 and others.
+    Its folder returns 0 for (-1) ** -1. The replacement is a loop that squares the base and
+    multiplies the squares selected by the bits of the exponent. With a negative exponent the
+    results are 1, 1 or -1, and 0 for the bases 1, -1 and all others.
     """
     kind = array_shape(operands[0]).element_type
-    # XLA:CPU holds 2 and 4 bits in bytes.
+    # XLA:CPU stores 2 and 4 bits in bytes.
     wide = ELEMENT_TYPES[f"{kind.kind[0]}8"] if kind.bits < 8 else kind
     base, exponent = ops.optimization_barrier(
         [ops.convert_element_type(each, wide) for each in operands]
@@ -46,7 +47,7 @@ def integer_power(operation: Any, operands: Operands, target: Target) -> Any:
 
 
 def _products(base: Any, bits: Any) -> Any:
-    """The powers of `base`, by squares; `bits` are the exponents."""
+    """Compute powers of `base` by repeated squaring; `bits` holds the exponents."""
 
     def goes_on(bits: Any, square: Any, product: Any) -> Any:
         return any_of(ops.ne(bits, full_like(bits, 0)))

@@ -17,9 +17,9 @@ def _may_share(operation: Any, operands: Operands, target: Target) -> bool:
 
 @legalize(classes("Scatter"), "cpu", when=_may_share)
 def scatters_into_one_array(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA:CPU scatters into one array in place of several equal ones: all results are the first.
+    """XLA:CPU merges equal arrays of a scatter into one, so that all results equal the first.
 
-    Each array but the first becomes a choice that XLA cannot see through, and is copied so.
+    Each array except the first becomes a select that XLA cannot simplify, and so is copied.
     """
     arrays = operands[: len(operands) // 2]
     copies = [

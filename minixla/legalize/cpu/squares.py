@@ -1,21 +1,21 @@
-"""Integers that XLA takes for not negative, though they may have overflowed."""
+"""Integers that XLA assumes to be nonnegative although they may have overflowed."""
 
 from typing import Any
 
 from minixla.core.graph import Value
+from minixla.legalize.barriers import on_hidden, type_of
 from minixla.legalize.constants import MOVES, classes, holds_only, is_same
-from minixla.legalize.cpu.barriers import on_hidden, type_of
 from minixla.legalize.registry import NOTES, Operands, Target, legalize
 from minixla_ops.elementwise.families import SIGNED
 
 _MUL, _POW, _ABS = classes("Mul"), classes("Pow"), classes("Abs")
 _CHOICES = classes("Max Min Select ConcatInDim Pad Clamp DynamicSlice Gather")
-# How many instructions back a square is looked for.
+# The depth in instructions to which squares are searched for.
 _STEPS = 32
 
 
 def _is_square(value: Value, target: Target) -> bool:
-    """Whether a value is made of squares, or of magnitudes, by operations that choose elements."""
+    """Whether a value consists of elements of squares or magnitudes."""
     kind = type_of(value)
     if kind is None or kind.kind != "signed":
         return False
@@ -55,9 +55,9 @@ def _reads_square(operation: Any, operands: Operands, target: Target) -> bool:
     when=_reads_square,
 )
 def overflown_squares(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA takes x * x and abs(x) of integers for not negative, though they may overflow.
+    """XLA assumes that x * x and abs(x) of integers are nonnegative, though they may overflow.
 
-    abs, sign, comparisons with 0, and rem and div by powers of two are simplified accordingly, also
-    where the square was broadcast, reshaped or chosen by max or select.
+    It simplifies abs, sign, comparisons with 0, and rem and div by powers of two accordingly, also
+    if the square was broadcast, reshaped or selected by max or select.
     """
     return on_hidden(operation, operands)

@@ -1,12 +1,12 @@
-"""Reductions over windows, and reductions of several arrays."""
+"""Window reductions, and reductions of several arrays."""
 
 from typing import Any
 
 import minixla_ops as ops
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.tracing import evaluate_graph
+from minixla.legalize.barriers import on_hidden, type_of
 from minixla.legalize.constants import classes
-from minixla.legalize.cpu.barriers import on_hidden, type_of
 from minixla.legalize.registry import Operands, Target, legalize
 from minixla_ops.vocabulary.shorthand import array_shape
 
@@ -18,14 +18,14 @@ def _is_cropped(operation: Any, operands: Operands, target: Target) -> bool:
     window = operation.window
     is_plain = all(each == 1 for each in (*window.base_dilations, *window.sizes))
     sizes = zip(operands[0].shape.dimensions, window.padding, strict=True)
-    # Where less than nothing is left, XLA has nothing to compute.
+    # If the padded size is negative, the result is empty.
     is_left = all(size + min(low, 0) + min(high, 0) >= 0 for size, (low, high) in sizes)
     return is_plain and is_left and any(min(pair) < 0 for pair in window.padding)
 
 
 @legalize(classes("ReduceWindow"), "cpu", when=_is_cropped)
 def windows_of_negative_padding(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA ends the process over windows of one element with negative padding."""
+    """XLA ends the process for windows of one element with negative padding."""
     count, padding = len(operands) // 2, operation.window.padding
     crops = [(min(low, 0), min(high, 0), 0) for low, high in padding]
     rest = [(max(low, 0), max(high, 0)) for low, high in padding]
@@ -46,7 +46,7 @@ def _is_of_crop(operation: Any, operands: Operands, target: Target) -> bool:
 
 @legalize(classes("ReduceWindow"), "cpu", when=_is_of_crop)
 def windows_of_crops(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA may merge a crop into the windows that follow, which then see cropped elements."""
+    """XLA may merge a crop into the windows that follow, which then read cropped elements."""
     return on_hidden(operation, operands, *range(len(operands) // 2))
 
 
@@ -58,7 +58,7 @@ def _has_several_of_two_bits(operation: Any, operands: Operands, target: Target)
 def several_reductions_of_two_bits(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA:CPU does not compile reductions of several arrays if some are of s2 or u2.
 
-    Here these are s8 outside of the computation.
+    The replacement converts these to s8 outside the computation.
     """
     kinds = [array_shape(each).element_type for each in operands]
 

@@ -41,7 +41,7 @@ def insert_explicit_reshards(program: Program, *, enable_full_version: bool = Fa
             calls, concatenations, and results of some products: the rest is left to XLA's
             partitioner.
     """
-    _reduce_operands(program)
+    reduced = _reduce_operands(program)
     inserted = Insertions(program)
     for function in program.functions.values():
         for step in _inner_first(function):
@@ -49,6 +49,8 @@ def insert_explicit_reshards(program: Program, *, enable_full_version: bool = Fa
                 _fit_operands(inserted, step, step.callee)
             elif not enable_full_version:
                 find = _FINDERS.get(type(step.op))
+                if find is _common_axes and step in reduced:
+                    find = voted_axes  # Shardy compares the shardings before the reduction
                 if find is not None:
                     _Split(inserted, step).fit(find)
             elif step.edges:
@@ -61,22 +63,32 @@ def insert_explicit_reshards(program: Program, *, enable_full_version: bool = Fa
     inserted.write()
 
 
-def _reduce_operands(program: Program) -> None:
-    """Sum up what is read along its unreduced axes, but for those that the reader's result has."""
+def _reduce_operands(program: Program) -> set[Step]:
+    """Reduce operands along their unreduced axes, except axes that the reader's result has.
+
+    Returns:
+        The steps with a reduced operand.
+    """
     inserted = Insertions(program)
     for function in program.functions.values():
         for step in _inner_first(function):
-            if not isinstance(step.op, AllReduce):
+            if step.edges:
+                for use, sharding in _sources(step):
+                    _reduce(inserted, use, sharding, is_late=False)
+            elif not isinstance(step.op, AllReduce):
                 left = sharding_of(step.results[0]) if step.results else None
                 for number in range(len(step.operands)):
                     _reduce(inserted, Use(step, number), left)
         for number, sharding in enumerate(function.output_shardings):
             _reduce(inserted, Use(function, number), sharding)
     inserted.write()
+    return {each for each in inserted.before if isinstance(each, Step)}
 
 
-def _reduce(inserted: Insertions, use: Use, wanted: TensorSharding | None) -> None:
-    """Sum up what is read somewhere along the unreduced axes that are not wanted."""
+def _reduce(
+    inserted: Insertions, use: Use, wanted: TensorSharding | None, is_late: bool = True
+) -> None:
+    """Reduce an operand along the unreduced axes that its reader does not keep."""
     given = sharding_of(use.value)
     if given is None or not given.unreduced:
         return
@@ -90,7 +102,7 @@ def _reduce(inserted: Insertions, use: Use, wanted: TensorSharding | None) -> No
         for other in left:
             rest = [part for each in rest for part in each.without(other)]
         op = AllReduce(given.of(unreduced=mesh.listed(rest)), mesh.listed(left))
-        inserted.read_through(use, op)
+        inserted.read_through(use, op, is_late)
 
 
 def _inner_first(block: Block) -> Iterator[Step]:
@@ -107,7 +119,13 @@ def _fit_operands(inserted: Insertions, step: Step, callee: Function) -> None:
 
 
 def _fit_sources(inserted: Insertions, step: Step) -> None:
-    """Has what flows into the owners of edges lie as these do."""
+    """Reshard the sources of edges to the shardings of the edges' owners."""
+    for use, sharding in _sources(step):
+        _fit(inserted, use, sharding, is_late=False)
+
+
+def _sources(step: Step) -> Iterator[tuple[Use, TensorSharding | None]]:
+    """Yield the sources of a step's edges, and the shardings that the edges expect."""
     for edge in step.edges:
         for place in edge.sources:
             sharding = sharding_of(step.at(edge.owner))
@@ -117,7 +135,7 @@ def _fit_sources(inserted: Insertions, step: Step) -> None:
                 else:
                     sharding = without_axes(sharding, step.op.manual_axes)
             user = step if place.kind == "operand" else step.blocks[place.block]
-            _fit(inserted, Use(user, place.number), sharding, is_late=False)
+            yield Use(user, place.number), sharding
 
 
 def _fit(

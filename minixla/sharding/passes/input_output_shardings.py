@@ -66,7 +66,7 @@ def _changed(
     kept: Callable[[TensorSharding, int, int], Parts],
     keeps_priorities: bool = False,
 ) -> TensorSharding | None:
-    """The sharding of a value with the axes that each dimension keeps."""
+    """Return the sharding of a value with the axes that each dimension keeps."""
     if sharding is None or sharding.mesh.is_maximal:
         return sharding
     sizes = getattr(value.shape, "dimensions", ())

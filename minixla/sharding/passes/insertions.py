@@ -29,7 +29,7 @@ class Insertions:
         self.read_through(use, Reshard(wanted), is_late)
 
     def read_through(self, use: Use, made: Operation, is_late: bool = True) -> None:
-        """Has an operation of what is read somewhere read instead; see `reshard`."""
+        """Insert an operation between an operand and its reader; see `reshard`."""
         value = use.value
         block = use.block if is_late else value.block
         step = block.new_step(made, [value], _source(use, value))

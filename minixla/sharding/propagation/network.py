@@ -207,7 +207,7 @@ class Network:
                     self._targets.add(value)
 
     def _alias_without_edge(self, step: Step) -> None:
-        """Has targets of owners on which no edge stands share the owner's sharding."""
+        """Make targets of owners without an edge share the owner's sharding."""
         for edge in step.edges if step.blocks else ():
             owner = step.at(edge.owner)
             if owner in self._tensors and owner not in self._owners:

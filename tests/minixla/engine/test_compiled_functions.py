@@ -13,7 +13,7 @@ SPD = 2 * np.eye(3, dtype=np.float32)
 KEY = mx.random.key(0)
 special, nn, random, linalg = mx.scipy.special, mx.nn, mx.random, mnp.linalg
 
-#: Calls of functions with a float that is made of v. `norm(ord=)`, `pad(end_values=)` and
+#: Calls of functions with a float that depends on v. `norm(ord=)`, `pad(end_values=)` and
 #: `take(fill_value=)` are compiled for each value, as in JAX.
 CALLS = {
     "quantile": lambda v: mnp.quantile(X, v / 10),
@@ -174,7 +174,7 @@ def test_it_is_compiled_once_for_all_values(name, compilations):
 
 
 def test_the_value_counts():
-    """The compiled function does not hold the first value."""
+    """The compiled function does not keep the first value."""
     for value in (0.1, 0.5, 0.9):
         np.testing.assert_allclose(mnp.quantile(X, value), np.quantile(X, value), rtol=1e-6)
         np.testing.assert_array_equal(

@@ -32,7 +32,7 @@ for result in mx.jit(read(text))(np.array([[2, 1], [1, 3]], np.float32)):
 """
 
 
-@pytest.mark.parametrize("form", ["mlir", "hlo"])
+@pytest.mark.parametrize("form", [pytest.param("mlir", marks=pytest.mark.full), "hlo"])
 def test_lapack_runs_in_a_process_in_which_jax_has_not_used_it(form, tmp_path):
     function = jax.jit(lambda a: (*jnp.linalg.eigh(a), *jnp.linalg.svd(a)))
     lowered = function.lower(np.eye(2, dtype=np.float32))

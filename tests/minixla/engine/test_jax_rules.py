@@ -197,7 +197,7 @@ def test_custom_rules_without_our_jit(ours, theirs, wrap):
 @pytest.mark.parametrize("transform", ["jvp", "jacfwd"])
 def test_a_custom_vjp_has_no_forward_derivative(transform):
     ours, _ = PROGRAMS["custom_vjp"]
-    with pytest.raises(DerivativeError, match="custom_vjp rule cannot be differentiated forwards"):
+    with pytest.raises(DerivativeError, match="can't apply forward-mode autodiff"):
         by_jax(FORWARD[transform](mx.jit(ours)), X)
 
 

@@ -1,4 +1,4 @@
-"""Compiling kernels: what is kept, when it is built again, and what is refused."""
+"""Compiling kernels: what is cached, what causes a rebuild, and which errors are raised."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import minixla as mx
 from minixla.extension import building
 
 HEAD = 'extern "C" __attribute__((visibility("default"))) '
-needs_compiler = pytest.mark.skipif(not shutil.which("g++"), reason="there is no C++ compiler")
+needs_compiler = pytest.mark.skipif(not shutil.which("g++"), reason="no C++ compiler found")
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +24,7 @@ def cache(monkeypatch, tmp_path):
 
 @pytest.fixture
 def commands(monkeypatch):
-    """The commands that run, without those of the preprocessor."""
+    """Record the commands that run, except the preprocessor's."""
     listed, run = [], building._run
 
     def recorded(command, verbose):
@@ -44,12 +44,12 @@ def write(path, text):
     path.write_text(text)
 
 
-# What a source says in front of `int f() { return K; }`, the first state of files, what changes
-# the value of K from 1 to 2, and options.
+# The text in front of `int f() { return K; }`, the files at first, the change that makes K 2
+# instead of 1, and options.
 K1, K2 = "#define K 1\n", "#define K 2\n"
 CHANGES = {
     "the source": ("{}", {}, {"a.cc": f"{K2}{HEAD}int f() {{ return K; }}"}, {}),
-    "a header beside it": ('#include "k.h"\n', {"k.h": K1}, {"k.h": K2}, {}),
+    "a header in the same folder": ('#include "k.h"\n', {"k.h": K1}, {"k.h": K2}, {}),
     "a header in a folder": ('#include "s/t/k.h"\n', {"s/t/k.h": K1}, {"s/t/k.h": K2}, {}),
     "a header above": ('#include "../k.h"\n', {"../k.h": K1}, {"../k.h": K2}, {}),
     "a file of another suffix": ('#include "k.inc"\n', {"k.inc": K1}, {"k.inc": K2}, {}),
@@ -141,7 +141,7 @@ def test_an_object_that_is_linked_counts(tmp_path, monkeypatch):
 
 
 def _output(command):
-    """Writes what a compiler would."""
+    """Write a file in place of the compiler."""
     if "-o" in command:
         open(command[command.index("-o") + 1], "w").close()
     return b""
@@ -166,7 +166,7 @@ def _truncate(library, checksum):
     library.write_bytes(library.read_bytes()[:-100])
 
 
-# What damages a library and its checksum.
+# Ways to damage a library and its checksum.
 DAMAGE = {
     "a truncated library": _truncate,
     "an empty library": lambda library, checksum: library.write_bytes(b""),
@@ -203,7 +203,7 @@ def _folder_as_library(tmp_path):
     return {}
 
 
-# What is in the place of the cache, and what names it.
+# An obstacle in the cache's path, and the part of the error that names it.
 UNWRITABLE = {
     "a file": (_file, "cache"),
     "a file above": (lambda p: (write(p / "f", ""), {"MINIXLA_OP_CACHE": f"{p}/f/g"})[1], "f/g"),
@@ -272,7 +272,7 @@ def test_a_header_that_only_a_gpu_or_only_the_host_sees_counts(tmp_path, monkeyp
     header = tmp_path / "k.h"
 
     def run(command, verbose):
-        # nvcc writes what is compiled for a GPU, and where lines are from.
+        # nvcc writes the code for the GPU, and the origin of lines.
         _output(command)
         return b'# 1 "%s" 1\nint a;\n' % os.fsencode(header)
 

@@ -1,4 +1,4 @@
-"""Names of attributes, inputs and outputs that Python or the library uses, too."""
+"""Attributes, inputs and outputs with names that Python or the library also uses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from minixla.extension.registered import RegisteredOperation
 _NUMBERS = count()
 X = np.float32([1, 2])
 RESERVED = {"call", "cls", "registered", "self"}
-#: Names of fields, methods and parameters of the library, words of Python, and pairs that clash.
+#: Names of the library's fields, methods and parameters, Python keywords, and pairs that clash.
 TAKEN = {
     *dir(CustomOperation),
     *dir(Context),

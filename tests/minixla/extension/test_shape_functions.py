@@ -1,4 +1,4 @@
-"""Shape functions: every form in which they may state sizes, and forms that are refused."""
+"""Shape functions: the forms in which they may state sizes, and forms that raise an error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PARSE = mx.core.parse_shape
 
 
 def sizes_of(outputs, shape_fn, attrs=(), **given):
-    """The shapes of the results of an operation on `X`."""
+    """Return the result shapes of an operation on `X`."""
     op = mx.register_op(
         f"ShapeFunctionTest{next(_NUMBERS)}",
         attrs=attrs,
@@ -33,7 +33,7 @@ def yielded(ctx, x):
     yield from x
 
 
-# What states [2,3] for one array.
+# Ways to state [2,3] for one array.
 SIZES = {
     "the input": lambda ctx, x: x,
     "a tuple": lambda ctx, x: (2, 3),
@@ -41,7 +41,7 @@ SIZES = {
     "NumPy's integers": lambda ctx, x: (np.int64(2), np.uint8(3)),
     "an array": lambda ctx, x: np.array([2, 3]),
     "elements of an array": lambda ctx, x: tuple(np.array([2, 3])),
-    "an array of JAX's": lambda ctx, x: jax.numpy.array([2, 3]),
+    "a JAX array": lambda ctx, x: jax.numpy.array([2, 3]),
     "a generator": lambda ctx, x: (size for size in x),
     "a generator function": yielded,
     "a map": lambda ctx, x: map(int, "23"),
@@ -94,7 +94,7 @@ def test_no_arrays():
 
 
 Y, YZ = ["y: float"], ["y: float", "z: float"]
-# The outputs, what is returned, and parts of the error.
+# The outputs, the returned value, and parts of the error.
 REFUSED = {
     "floats": (Y, (2.0, 3.0), "returned: (2.0, 3.0)", "Return the sizes of y: a sequence of int"),
     "a boolean": (Y, True, "returned: True", "Return the sizes of y"),

@@ -12,7 +12,6 @@ import pytest
 
 import minixla as mx
 from minixla.core.shapes import parse_shape
-from minixla.core.stablehlo_text import Emitter
 
 _NUMBERS = count()
 
@@ -140,7 +139,7 @@ def test_shardy_is_told_a_stated_rule_where_a_program_runs():
     x, y = np.ones((4, 8), "f"), np.ones((8, 6), "f")
     # The graph's own text is for readers that may not know of Shardy.
     op.sharding_rule("i j, j k -> i k", reduction="j")
-    text = Emitter(platform="cpu").module(mx.make_graph(op.wrapper)(x, y))
+    text = mx.make_graph(op.wrapper)(x, y).stablehlo("cpu")
     assert "custom_call" in text and "sharding_rule" not in text
     text = jax.jit(lambda x, y: op.wrapper(x, y)).lower(x, y).as_text()
     rule = "([i, j], [j, k])->([i, k]) {i=4, j=8, k=6} reduction={j}, custom"

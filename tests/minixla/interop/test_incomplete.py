@@ -9,7 +9,7 @@ import scipy.special
 from jax import lax
 
 import minixla as mx
-from tests.harness import compiled_rows
+from tests.harness import compiled_rows, through_stablehlo
 
 INF = np.inf
 # Points at the ends of the domain and far out, and the derivatives by each operand there. Those by
@@ -47,7 +47,7 @@ def columns(rows, dtype):
 
 def slopes(name, order=1):
     """Derivatives by each operand, or by each twice, forwards and in reverse."""
-    function = mx.from_jax(getattr(lax, name), derivatives="program")
+    function = through_stablehlo(getattr(lax, name))
 
     def forward(call, number):
         def moved(*given):
@@ -152,7 +152,7 @@ def test_a_program_that_differs_in_one_number_is_another():
 
 def test_batches():
     a, x = columns(INSIDE["igamma"], np.float32)
-    function = mx.from_jax(lax.igamma, derivatives="program")
+    function = through_stablehlo(lax.igamma)
     slope = mx.vmap(mx.vmap(mx.grad(function, 1), (None, 0)), (0, None))
     wanted = x ** (a[:, None] - 1) * np.exp(-x) / scipy.special.gamma(a[:, None])
     np.testing.assert_allclose(mx.jit(slope)(a, x), wanted, rtol=1e-5)

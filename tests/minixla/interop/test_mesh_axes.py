@@ -1,4 +1,4 @@
-"""Replica groups along the axes of a mesh: the lists that XLA makes of them."""
+"""Replica groups along mesh axes become the same lists as in XLA."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _mesh(axes: dict[str, int], ids: list[int] | None = None) -> str:
 
 
 def _along(*axes: str, mesh: str = "") -> str:
-    """Axes `y`, or parts of axes `y:(1)2`."""
+    """Write a group attribute; axes are `y`, or parts of axes such as `y:(1)2`."""
     listed = []
     for name, _, part in (each.partition(":") for each in axes):
         info = f", sub_axis_info = {part}" if part else ""
@@ -28,7 +28,7 @@ def _along(*axes: str, mesh: str = "") -> str:
     return f"#stablehlo.replica_group_mesh_axes<mesh = {mesh}, axes = [{', '.join(listed)}]>"
 
 
-#: The attribute, and the groups.
+#: The attribute and its groups.
 GROUPS = {
     "the last axis but one": (_along("y"), [[0, 1, 2, 3], [4, 5, 6, 7]]),
     "the first axis": (_along("x"), [[0, 4], [1, 5], [2, 6], [3, 7]]),
@@ -57,7 +57,7 @@ _REGION = """({
     %1 = stablehlo.add %x, %y : tensor<f32>
     stablehlo.return %1 : tensor<f32>
   })"""
-#: By collective: its region, other attributes, and the size of the result for groups of a size.
+#: For each collective: its region, other attributes, and the result size for a group size.
 COLLECTIVES = {
     "all_reduce": (_REGION, "", lambda n: 840),
     "all_gather": ("", "all_gather_dim = 0 : i64, ", lambda n: 840 * n),
@@ -100,8 +100,8 @@ def test_collectives(name, written, groups):
     assert again.graph == program.graph
 
 
-# XLA's translation takes no meshes by name, no groups of one, and loses the order of devices; it
-# dies of names with escapes.
+# XLA's translation does not support mesh names and groups of one, loses the order of devices, and
+# crashes on names with escapes.
 _OF_XLA = {
     name: row
     for name, row in GROUPS.items()
@@ -111,7 +111,7 @@ _OF_XLA = {
 
 @pytest.mark.parametrize("written, groups", _OF_XLA.values(), ids=_OF_XLA)
 def test_groups_are_those_of_xla(written, groups):
-    """XLA's own translation to HLO, whose notation the HLO reader writes out."""
+    """Translate with XLA to HLO, whose notation the HLO reader expands."""
     text = _program("all_reduce", written, len(groups[0])).replace(_MESHES, "")
     hlo = _jax.mlir.mlir_module_to_xla_computation(text).as_hlo_text()
     assert "mesh[" in hlo

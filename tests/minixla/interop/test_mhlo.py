@@ -1,4 +1,4 @@
-"""The dialect mhlo, which TensorFlow writes, and custom calls that stand for its operations."""
+"""The dialect mhlo, which TensorFlow writes, and custom calls for its operations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROWS = [
     for kind in _KINDS
     if not (kind[0] == "c" and name in _REAL_ONLY)
 ]
-#: What StableHLO keeps as custom calls.
+#: Operations that StableHLO has only as custom calls.
 _CALLS = "acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "sinh", "mulhi"
 
 
@@ -44,7 +44,7 @@ def _operand(name: str, kind: str) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def found():
-    """What the programs compute in one compiled program, and in the reference."""
+    """Run the programs as one compiled program, and in the reference."""
     rows = {}
     with jax.enable_x64(True):
         for row in ROWS:
@@ -68,7 +68,7 @@ def test_functions(found, row):
 
 @pytest.mark.parametrize("name", _CALLS)
 def test_custom_calls(name):
-    """Portable artifacts hold these, without a dialect for them."""
+    """Portable artifacts contain these calls without the dialect."""
     kind, arguments = ("i32", "%a, %a") if name == "mulhi" else ("f32", "%a")
     type_ = f"tensor<2x{kind}>"
     types = ", ".join([type_] * (arguments.count(",") + 1))

@@ -22,12 +22,12 @@ _RANK = {"pred": 0, "signed": 1, "unsigned": 1, "float": 2, "complex": 3}
 
 
 def _result(lhs: ElementType, rhs: ElementType) -> ElementType:
-    """The one of two types that may hold the product: the later kind, then the wider."""
+    """Return the type of the product: the later kind of the two, then the wider type."""
     return max(lhs, rhs, key=lambda each: (_RANK[each.kind], each.bits))
 
 
 def _program(lhs: str, rhs: str, result: str, body: str = "") -> str:
-    """One of the ways in which a product of matrices is written."""
+    """Write a program with a matrix product."""
     a, b, out = f"tensor<2x3x{lhs}>", f"tensor<3x2x{rhs}>", f"tensor<2x2x{result}>"
     body = body or "stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]"
     return (
@@ -51,7 +51,7 @@ def _inexact(pair: tuple[str, str]) -> list[int]:
 
 
 def _every_way(program, pair):
-    """The product; a batch of both operands, and of one; the gradients by inexact operands."""
+    """Compute the product, batches of both operands and of one, and the gradients."""
 
     def total(lhs, rhs):
         return program(lhs, rhs).sum().astype("float64")
@@ -69,7 +69,7 @@ def _every_way(program, pair):
 
 @pytest.fixture(scope="module")
 def compiled():
-    """From a pair to what its program computes in every way; all are compiled together."""
+    """Compute the programs of all pairs in every way, in one compiled program."""
     rows = {}
     with jax.enable_x64(True):
         for pair in PAIRS:
@@ -115,7 +115,7 @@ _FORMS = {
 @pytest.mark.parametrize("result", ["f32", "bf16", "f16"])
 @pytest.mark.parametrize("form", _FORMS)
 def test_forms(form, result):
-    """The type of the result is that of neither operand, or of one."""
+    """The result may have the type of one operand or another type."""
     pair = [BY_STABLEHLO[each] for each in ("f16", "bf16")]
     program = mx.import_stablehlo(_program("f16", "bf16", result, _FORMS[form]))
     expected = _expected(_operands(*pair), BY_STABLEHLO[result])
@@ -143,7 +143,7 @@ func.func @main(%a: tensor<3x2xbf16>, %b: tensor<2x2x2xf32>, %n: tensor<2xi32>)
 
 
 def test_the_text_keeps_both_types():
-    """Only platforms that lack mixed products are given conversions."""
+    """Conversions are written only for platforms without mixed products."""
     graph = mx.import_stablehlo(_program("bf16", "f32", "f32")).graph
     assert "(tensor<2x3xbf16>, tensor<3x2xf32>) -> tensor<2x2xf32>" in graph.stablehlo()
     assert mx.import_stablehlo(graph.stablehlo()).graph == graph

@@ -1,4 +1,4 @@
-"""Valid programs with other attributes and types: they are read, or refused by errors of ours."""
+"""Valid programs with changed attributes and types are read, or raise our errors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_mutated_programs():
 
 
 def test_cases_are_shrunk(monkeypatch):
-    """Of several changes those are left that show an error."""
+    """Shrinking keeps only the changes that cause the error."""
 
     def read(text):
         if "f64" in text:
@@ -48,4 +48,4 @@ def test_cases_are_shrunk(monkeypatch):
 
 def test_cases_go_on():
     found = readers.cases(5)
-    assert [next(found), next(found)] == [readers.case(5), readers.case(6)]
+    assert [next(found), next(found)] == [readers.case(5 << 20), readers.case((5 << 20) + 1)]

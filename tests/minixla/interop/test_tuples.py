@@ -1,4 +1,4 @@
-"""Programs with tuples among arguments and results: every transformation takes them."""
+"""Programs with tuple arguments and results work in every transformation."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _first(program: Any) -> Any:
     return lambda x, y: program((x, (_S, _N)), y)[0][1]
 
 
-#: What is done with the program, and what comes out.
+#: Uses of the program, and their results.
 _WAYS = {
     "eager": (lambda p: p(*_ARGUMENTS), _RESULT),
     "lists": (lambda p: p([_X, [_S, _N]], _Y), _RESULT),
@@ -117,7 +117,7 @@ def test_arguments_that_do_not_fit(run, arguments, message):
 
 @pytest.mark.parametrize("command", ["run", "grad", "check", "cost"])
 def test_command_line(command, tmp_path: Path, capsys):
-    """Files give and take the members one by one."""
+    """Files contain the leaves of tuples one by one."""
     (tmp_path / "p.mlir").write_text(NESTED)
     for name, array in {"x": _X, "s": _S, "n": _N, "y": _Y}.items():
         np.save(tmp_path / f"{name}.npy", array)

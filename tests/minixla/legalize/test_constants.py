@@ -57,6 +57,11 @@ TABLE = {
         )[1],
         False,
     ),
+    "element of a tuple": (lambda x: ops.get_tuple_element(ops.tuple([x, one(x)]), 0), False),
+    "element of a tuple of constants": (
+        lambda x: ops.get_tuple_element(ops.tuple([one(x), one(x)]), 1),
+        True,
+    ),
     "sum of nothing": (lambda x: ops.reduce(ops.slice(x, (0,), (0,)), 0, ops.add, (0,)), True),
 }
 

@@ -96,7 +96,7 @@ def over(cases: list[tuple[str, dict[str, Any]]]) -> Any:
 
 
 FLOATS = [np.float32, np.float16, ml_dtypes.bfloat16]
-#: Where JAX's are right: below 0 its squareplus loses digits, and far above its square overflows.
+#: Operands for which JAX is right: its squareplus loses digits below 0, and overflows far above.
 LEAST, MOST = {"squareplus": -1}, {"squareplus": 200}
 
 
@@ -123,9 +123,8 @@ def test_edges(case: str, dtype: Any) -> None:
 
 
 def slopes(name: str, options: dict[str, Any]) -> Case:
-    # JAX's derivative of relu is 0 at NaN, which ours hands on; squareplus and gelu of 1e30 are NaN
-    # in JAX, and so are derivatives of sparse_plus and soft_sign at infinity. log1mexp is NaN below
-    # 0.
+    # JAX's derivative of relu is 0 at NaN, ours is NaN. In JAX, squareplus and gelu of 1e30 and
+    # the derivatives of sparse_plus and soft_sign at infinity are NaN. log1mexp is NaN below 0.
     points = edges(np.float32, 0 if name == "log1mexp" else -np.inf)
     largest = {"squareplus": 1e5, "sparse_plus": 1e31, "soft_sign": 1e31, "gelu": 1e5}.get(
         name, np.inf

@@ -6,7 +6,7 @@ import pytest
 import minixla as mx
 from tests import docstrings
 
-_FUNCTIONS = docstrings.functions_of(mx.nn) | docstrings.functions_of(mx.nn.initializers)
+_FUNCTIONS = docstrings.functions_of(mx.nn)
 # JAX's own, as it is; and a function of mx.numpy, whose docstring is tested there.
 _OF_OTHERS = {"get_scaled_dot_general_config", "tanh"}
 

@@ -1,4 +1,4 @@
-"""NaN, infinity and overflow in one element leave results alone that do not depend on it."""
+"""NaN, infinity and overflow in one element change only results that depend on it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TABLE = _DRAW.normal(size=(4, 6)).astype(np.float32)
 ROW = _DRAW.normal(size=12).astype(np.float32)
 nn, special = mx.nn, mx.scipy.special
 
-#: Functions of a row, or of a table, whose results depend on some elements each.
+#: Functions of an array in which each result depends on some of the elements.
 FUNCTIONS: dict[str, tuple[Callable[[Any], Any], np.ndarray]] = {
     "diff": (mnp.diff, ROW),
     "diff, twice": (lambda x: mnp.diff(x, 2), ROW),
@@ -79,7 +79,7 @@ BAD = (np.nan, np.inf, -np.inf, 3e38, -3e38)
 
 
 def changed(array: np.ndarray, values: Any, adds: bool) -> np.ndarray:
-    """Copies of an array, in each of which one element has another value, or that more."""
+    """Return copies of an array, each with one element replaced, or increased, by another value."""
     copies = np.repeat(array[None], array.size * len(values), axis=0)
     flat = copies.reshape(array.size, len(values), array.size)
     for index in range(array.size):
@@ -111,6 +111,6 @@ def test_interp_at_a_point_is_the_points_value() -> None:
     fp = np.float32([5, -np.inf, 3, np.nan, 2])
     np.testing.assert_array_equal(mnp.interp(np.arange(5), np.arange(5), fp), fp)
     np.testing.assert_array_equal(np.interp(np.arange(5), np.arange(5), fp), fp)
-    # Its derivative there is the slope of the line.
+    # The derivative there is the slope of the line.
     slopes = mx.vmap(mx.grad(lambda x: mnp.interp(x, np.arange(3), np.float32([1, 3, 4]))))
     np.testing.assert_array_equal(slopes(np.float32([0, 0.5, 1])), [2, 2, 1])

@@ -65,8 +65,6 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "histogram_bin_edges": lambda m: m.histogram_bin_edges(V, 3, range=(0, np.nan)),
     "histogram2d": lambda m: m.histogram2d(V, V, 0),
     "histogramdd": lambda m: m.histogramdd(A, [2, 2, 0]),
-    "trapezoid": lambda m: m.trapezoid(A, np.ones((7, 7))),
-    "trapezoid, axis": lambda m: m.trapezoid(V, axis=2),
     "asarray": lambda m: m.asarray([1.0], copy=False),
     "asarray, dtype": lambda m: m.asarray(V, dtype=np.int32, copy=False),
     "cbrt": lambda m: m.cbrt(A * 1j),
@@ -74,7 +72,6 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "fabs": lambda m: m.fabs(A * 1j),
     "nextafter": lambda m: m.nextafter(A * 1j, A),
     "gcd": lambda m: m.gcd(A, A),
-    "ldexp": lambda m: m.ldexp(A, A),
     "take of floats": lambda m: m.take(V, np.ones(2)),
     "unravel_index of floats": lambda m: m.unravel_index(np.ones(2), (2, 2)),
     "matrix_transpose": lambda m: m.matrix_transpose(V),
@@ -91,7 +88,6 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "delete, booleans": lambda m: m.delete(V, np.array([True, False])),
     "quantile, complex": lambda m: m.quantile(V, 0.5j),
     "polyval": lambda m: m.polyval(A, np.ones(2)),
-    "hanning": lambda m: m.hanning(np.inf),
     "tensorinv": lambda m: m.linalg.tensorinv(np.ones((2, 3, 4)), 1),
     "tensorsolve": lambda m: m.linalg.tensorsolve(A, V),
     "choose": lambda m: m.choose(np.array([0, 5]), [V[:2], V[:2]]),
@@ -126,8 +122,6 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "permute_dims by a flag": lambda m: m.permute_dims(A, True),
     "histogram2d, text": lambda m: m.histogram2d(V, V, bins="text"),
     "histogramdd without edges": lambda m: m.histogramdd(A.T, [V[:0], V]),
-    "multi_dot of vectors": lambda m: m.linalg.multi_dot([V, V, V]),
-    "multi_dot of three axes": lambda m: m.linalg.multi_dot(np.ones((3, 2, 2, 2))),
 }
 
 
@@ -231,7 +225,7 @@ def _with_flags() -> list[tuple[str, str]]:
     for name in mnp.__all__:
         function = getattr(mnp, name)
         code = getattr(function, "__code__", None)
-        if code is not None and code.co_filename == whole_programs.__file__:  # it is one program
+        if code is not None and code.co_filename == whole_programs.__file__:  # compiled whole
             options = inspect.signature(function).parameters.values()
             found += [(name, each.name) for each in options if isinstance(each.default, bool)]
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import jax
@@ -240,6 +241,13 @@ WITHOUT_DETERMINANT = {
 }
 
 
+@cache
+def _derivatives_of_determinants() -> list[tuple[Any, list[Any]]]:
+    """Return three gradients, each with its derivatives; a program of each serves all matrices."""
+    gradients = mx.grad(mnp.linalg.det), mx.jacfwd(mnp.linalg.det), mx.jit(mx.grad(mnp.linalg.det))
+    return [(each, [mx.jit(mx.jacfwd(each)), mx.jit(mx.jacrev(each))]) for each in gradients]
+
+
 @pytest.mark.parametrize("name", WITHOUT_DETERMINANT)
 def test_both_derivatives_of_a_determinant_where_it_is_zero(name: str) -> None:
     with jax.enable_x64(True):
@@ -248,12 +256,11 @@ def test_both_derivatives_of_a_determinant_where_it_is_zero(name: str) -> None:
         slope = np.array(adjugate(a).T)
         # The determinant is linear in each element, and so are its minors: differences are exact.
         second = np.stack([(adjugate(a + t) - adjugate(a - t)).T / 2 for t in units])
-        det = mnp.linalg.det
         # Beside zeros: what rounding leaves of sums of products, here and in minors.
-        for gradient_ in (mx.grad(det), mx.jacfwd(det), mx.jit(mx.grad(det))):
+        for gradient_, derivatives in _derivatives_of_determinants():
             np.testing.assert_allclose(gradient_(a), slope, atol=1e-12)
-            for outer in (mx.jacfwd, mx.jacrev):
-                found = np.reshape(mx.jit(outer(gradient_))(a), second.shape)
+            for derivative in derivatives:
+                found = np.reshape(derivative(a), second.shape)
                 # Elements of the gradient come first; second derivatives are symmetric.
                 np.testing.assert_allclose(found, second, atol=1e-12)
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
-
 import jax
 import numpy as np
 import pytest
 
 import minixla as mx
 from minixla.core.errors import AttributeValueError, ShapeError
-from minixla.engine.random_keys import RandomKey
 
 IMPLEMENTATIONS = "threefry2x32", "rbg", "unsafe_rbg"
 r = mx.random
@@ -22,18 +19,12 @@ def numbers(key):
     """The numbers of a key of any kind; other values as they are."""
     if isinstance(key, jax.Array) and jax.numpy.issubdtype(key.dtype, jax.dtypes.prng_key):
         return jax.random.key_data(key)
-    return key.data if isinstance(key, RandomKey) else key
+    return key
 
 
 def assert_same(found, expected):
     """Asserts equal keys, or equal numbers, in pytrees."""
-
-    def is_key(each):
-        return isinstance(each, RandomKey)
-
-    one, other = (
-        jax.tree.leaves(jax.tree.map(numbers, each, is_leaf=is_key)) for each in (found, expected)
-    )
+    one, other = (jax.tree.leaves(jax.tree.map(numbers, each)) for each in (found, expected))
     assert len(one) == len(other)
     for ours, theirs in zip(one, other, strict=True):
         np.testing.assert_array_equal(np.asarray(ours), np.asarray(theirs), strict=True)
@@ -105,15 +96,7 @@ def test_arrays_of_keys():
     assert_same([first, second], list(jax.random.split(THEIRS)))
     np.testing.assert_array_equal(KEYS[2] == KEYS, [False, False, True, False])
     np.testing.assert_array_equal(KEYS[2] != KEYS, [True, True, False, True])
-    assert (r.key(0) == r.key(0, impl="rbg")) is False
-    with pytest.raises(TypeError, match="single random key"):
-        len(KEY)
-    with pytest.raises(TypeError, match="single random key"):
-        list(KEY)
-    with pytest.raises(TypeError, match="unhashable"):
-        hash(KEY)
-    assert repr(KEYS).startswith("RandomKey<key<fry>[4], ")
-    assert_same(pickle.loads(pickle.dumps(KEYS)), KEYS)
+    assert isinstance(KEYS, jax.Array)
 
 
 def noisy(m, key, x):

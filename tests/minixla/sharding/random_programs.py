@@ -127,7 +127,7 @@ class RandomProgram:
     ) -> None:
         self.draw = random.Random(seed)
         self.features = features
-        #: What may add operations; those of the features as often as all others.
+        #: Functions that add operations; those of the features are drawn as often as all others.
         self.makers = [*_MAKERS.values(), *[each for each in makers for _ in range(6)]]
         self.has_named, self.placed = has_named, placed
         self.counter = 0

@@ -35,17 +35,37 @@ ENTRY %main (x: f32[4]) -> f32[4] {
   %copy-start = (f32[4]{0:S(1)}, f32[4]{0}, u32[]{:S(2)}) copy-start(%x)
   %copy-done = f32[4]{0:S(1)} copy-done(%copy-start)
   %all-reduce = f32[4]{0} all-reduce(%copy-done), replica_groups={}, to_apply=%add
-  ROOT %out = f32[4]{0} fusion(%all-reduce), kind=kLoop, calls=%fused_computation
+  ROOT %out = f32[4]{0} fusion(%all-reduce), kind=kLoop, calls=%fused_computation, \
+metadata={op_name="g" stack_frame_id=2}
 }
+"""
+TABLES = """HloModule jit_f
+
+FileNames
+1 "train.py"
+2 "library.py"
+
+FunctionNames
+1 "step"
+2 "layer"
+
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=3 end_line=3 column=0 end_column=0}
+2 {file_name_id=2 function_name_id=2 line=12 end_line=12 column=0 end_column=0}
+
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+2 {file_location_id=2 parent_frame_id=2}
+
 """
 
 
 def test_the_instructions_that_a_device_runs():
-    assert [tuple(row) for row in device_rows(TEXT)] == [
+    assert [tuple(row) for row in device_rows(TABLES + TEXT)] == [
         ("fusion.2", "fusion", "f32[4]", 1500, "model.py:7"),
         ("copy-start", "copy-start", "(f32[4], f32[4], u32[])", None, ""),
         ("all-reduce", "all-reduce", "f32[4]", None, ""),
-        ("out", "fusion", "f32[4]", None, ""),
+        ("out", "fusion", "f32[4]", None, "library.py:12"),
     ]
 
 

@@ -11,9 +11,10 @@ from collections import Counter
 import pytest
 
 import minixla as mx
+from minixla.core.tables import Table, terminal_width
 from minixla.tools.layouts import Collectives
 from minixla.tools.operations_table import operation_rows
-from minixla.tools.reports import CrossCheckReport, Row, Table, terminal_width
+from minixla.tools.reports import CrossCheckReport, Row
 
 WORDS = Table(
     ("name", "count", "empty", "note"),

@@ -135,7 +135,7 @@ INNER = {
     "jacrev": Transformation(mx.jacrev, _same, True),
     "pmap": Transformation(_pmap, _less_sum(0)),
 }
-#: What must be the outermost: NumPy's evaluation, and JAX's own transformations.
+#: The reference, which must be outermost, and JAX's transformations.
 OUTER = {
     "reference": Transformation(mx.reference, _same),
     "jax.jit": Transformation(jax.jit, _same),

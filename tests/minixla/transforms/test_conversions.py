@@ -86,7 +86,7 @@ def test_the_transpose_of_a_linear_function():
 
 
 def of_closure(y):
-    """10 g y in place of the gradient of x y, by a rule that closes over y."""
+    """Multiply x by y with the gradient 10 g y, from a rule that closes over y."""
     return mx.custom_gradient(lambda x: (x * y, lambda g: g * y * 10))
 
 
@@ -95,7 +95,7 @@ def with_integers(x):
 
 
 V = np.arange(1, 4, dtype=np.float32)
-#: What jax.custom_gradient gives.
+#: The results of jax.custom_gradient.
 CUSTOM_GRADIENTS = {
     "integer output": (lambda: mx.grad(lambda x: mx.custom_gradient(with_integers)(x)[0])(1.3), 10),
     "integer output in jit": (

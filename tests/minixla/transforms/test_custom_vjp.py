@@ -356,7 +356,7 @@ FORWARD = {
 def test_there_is_no_forward_derivative(name):
     with pytest.raises(DerivativeError) as caught:
         FORWARD[name]()
-    for phrase in ("cannot be differentiated forwards", "mx.custom_jvp", "called at"):
+    for phrase in ("can't apply forward-mode autodiff (jvp)", "mx.custom_jvp", "called at"):
         assert phrase in str(caught.value)
 
 

@@ -1,4 +1,4 @@
-"""What vjp and linearize return crosses every transformation, as a pytree."""
+"""The functions that vjp and linearize return are pytrees in every transformation."""
 
 import jax
 import numpy as np
@@ -23,7 +23,7 @@ def first(result):
     return result[0] if isinstance(result, tuple) else result
 
 
-#: From a maker of linear functions at a point to what such a function gives for X.
+#: Functions of a maker of linear functions; each returns the linear function's value at X.
 WAYS = {
     "returned by jit": lambda make: mx.jit(make)(X)(X),
     "argument of jit": lambda make: mx.jit(lambda f, t: f(t))(make(X), X),
@@ -118,7 +118,7 @@ def test_wrong_cotangents_are_refused_after_a_crossing():
 
 @jax.tree_util.register_pytree_node_class
 class Strict:
-    """A container that accepts only arrays of one dimension (or batches of them)."""
+    """A container that accepts only arrays of one dimension, or batches of them."""
 
     def __init__(self, values):
         assert values.ndim in (1, 2)
@@ -148,7 +148,7 @@ rule_of_doubled.defvjp(lambda s: (doubled(s), None), lambda _, s: (Strict(s.valu
 jvp_of_doubled = mx.custom_jvp(doubled)
 jvp_of_doubled.defjvp(lambda p, t: (doubled(*p), doubled(*t)))
 
-#: Transformations of functions of such containers.
+#: Transformations of functions of these containers.
 CONTAINERS = {
     "jit": lambda: mx.jit(doubled)(STRICT),
     "jit with shardings": lambda: mx.jit(doubled, out_shardings=None)(STRICT),

@@ -1,4 +1,4 @@
-"""Arguments that are no arrays: the error names the argument, and the way to give it."""
+"""Arguments that are not arrays: the error names the argument and the option to use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ X = np.ones(3, np.float32)
 
 
 class Settings:
-    """No pytree."""
+    """Not a pytree."""
 
 
 VALUES = {
@@ -42,14 +42,14 @@ def model(x, activation):
 
 
 class Model:
-    """No pytree, with a jitted method."""
+    """Not a pytree, with a jitted method."""
 
     @functools.partial(mx.jit)
     def __call__(self, x):
         return x
 
 
-# Calls with a value, and what the error advises.
+# Calls with a value, and the advice in the error.
 CALLS = {
     "jit": (lambda v: mx.jit(model)(X, v), 'static_argnames="activation"'),
     "jit, by name": (lambda v: mx.jit(model)(X, activation=v), 'static_argnames="activation"'),
@@ -82,7 +82,7 @@ def test_a_string_is_refused_with_advice(name):
 
 
 @pytest.mark.parametrize("value", VALUES)
-def test_jit_names_its_option_for_whatever_is_no_array(value):
+def test_jit_names_its_option_for_other_values(value):
     for method in ("__call__", "lower"):
         with pytest.raises(mx.ShapeError) as caught:
             getattr(mx.jit(model), method)(X, VALUES[value])

@@ -1,4 +1,4 @@
-"""A function that is transformed anew in each call, `mx.jit(f)(x)` in a loop, is traced once."""
+"""A function that is transformed again in each call, `mx.jit(f)(x)` in a loop, is traced once."""
 
 import functools
 import gc
@@ -24,7 +24,7 @@ class Model:
         return self.function(x)
 
 
-#: Calls of a function of an array that gives a scalar, which transform it anew.
+#: Calls that transform a function of an array; the function returns a scalar.
 WAYS = {
     "jit": lambda f: mx.jit(f)(X),
     "jit with options": lambda f: mx.jit(f, keep_unused=True)(X),
@@ -114,7 +114,7 @@ def test_clear_cache_has_it_traced_again():
 def test_what_is_shared_is_freed_with_the_function():
     function, _ = counted()
     mx.jit(mx.grad(mx.jit(function)))(X)
-    lower = mx.jit(function).lower  # a method holds the function, too
+    lower = mx.jit(function).lower  # a method also holds the function
     dead = weakref.ref(function)
     del function
     assert lower(X).compile()(X) == 6

@@ -94,8 +94,18 @@ SOME_TARGETS = ["pred", "s4", "u8", "s64", "f8e5m2fnuz", "f8e8m0fnu", "bf16", "f
 
 @pytest.mark.parametrize("source", ELEMENT_TYPES)
 def test_convert_pairs_of_types(source):
+    check_pairs(source, SOME_TARGETS)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("source", sorted(ALL_PAIRS))
+def test_convert_to_every_type(source):
+    check_pairs(source, ELEMENT_TYPES)
+
+
+def check_pairs(source, targets):
     operand = values_of(source)
-    targets = [n for n in (ELEMENT_TYPES if source in ALL_PAIRS else SOME_TARGETS) if n != source]
+    targets = [n for n in targets if n != source]
     for backend, run in (("XLA", run_xla), ("interpreter", run_stablehlo)):
         if backend == "XLA" and source in WITHOUT_XLA:
             continue

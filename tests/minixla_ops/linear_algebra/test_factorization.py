@@ -12,7 +12,6 @@ import minixla as mx
 import minixla_ops as ops
 from minixla.core.registry import REGISTRY
 from minixla.core.shapes import Shape
-from minixla.core.stablehlo_text import Emitter
 from minixla_ops.linear_algebra.factorization import Factorization
 from tests.harness import graph_of
 from tests.minixla_ops.linear_algebra.test_eigen import normal
@@ -42,7 +41,7 @@ def calls_of(text):
 def test_calls_are_those_that_jax_makes(name, platform):
     ours, theirs = PAIRS[name]
     a = normal((2, 4, 3), np.float32)
-    text = Emitter(platform=platform).module(graph_of(ours, [a]))
+    text = graph_of(ours, [a]).stablehlo(platform)
     lowered = jax.jit(theirs).trace(a).lower(lowering_platforms=(platform,)).as_text()
     found, expected = calls_of(text), calls_of(lowered)
     assert [each[0] for each in found] == [each[0] for each in expected]
@@ -99,7 +98,7 @@ def test_texts_for_no_platform_come_back(form):
 
 def test_matrices_without_elements_call_nothing():
     graph = graph_of(lambda a: (ops.lu(a), ops.qr(a)), [np.zeros((2, 3, 0), np.float32)])
-    assert "custom_call" not in Emitter(platform="cpu").module(graph)
+    assert "custom_call" not in graph.stablehlo("cpu")
 
 
 def test_programs_of_jax_become_operations():

@@ -9,7 +9,6 @@ import minixla as mx
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, NaNError, ShapeError
-from minixla.core.stablehlo_text import Emitter
 from tests.harness import (
     DerivativesTogether,
     check_batching,
@@ -192,7 +191,7 @@ def test_batching():
 )
 def test_programs_for_gpus_call_cusolver(sizes, full, called, results):
     graph = graph_of(lambda a: ops.svd(a, full), [np.zeros(sizes, np.float32)])
-    text = Emitter(platform="cuda").module(graph)
+    text = graph.stablehlo("cuda")
     (call,) = (line for line in text.splitlines() if called in line)
     assert f"full_matrices = {str(results[0] in ('2x40x40', '60x60')).lower()}" in call
     for each in results:

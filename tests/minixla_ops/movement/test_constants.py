@@ -168,6 +168,7 @@ def test_iota_is_counted_in_integers_and_then_converted(name):
     check_operation(lambda: ops.iota(Shape(TYPES[name], (70000,)), 0), [])
 
 
+@pytest.mark.full
 def test_iota_is_rounded_once():
     # Between two of bf16, and in f32 a tie of them.
     last = 2**24 + 2**16 + 1

@@ -14,7 +14,6 @@ import minixla as mx
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError
 from minixla.core.shapes import Shape
-from minixla.core.stablehlo_text import Emitter
 from minixla.core.tracing import trace_to_graph
 from tests.harness import (
     DerivativesTogether,
@@ -208,7 +207,7 @@ def test_joined_integers_of_few_bits(dtype):
         np.ones((1, 3), np.int32).astype(dtype),
     ]
     graph = graph_of(lambda x, y: ops.concat_in_dim([x, y], 0), operands)
-    (result,) = run_xla(Emitter(platform="cpu").module(graph), operands)
+    (result,) = run_xla(graph.stablehlo("cpu"), operands)
     np.testing.assert_array_equal(result, np.concatenate(operands))
     assert graph.stablehlo().count("stablehlo.") == 1
 

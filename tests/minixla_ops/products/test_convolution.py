@@ -14,9 +14,8 @@ from jax import lax
 import minixla as mx
 import minixla_ops as ops
 from minixla.core.errors import AttributeValueError, ShapeError
-from minixla.core.stablehlo_text import Emitter
+from minixla.legalize import Target, legalized
 from minixla_ops import ConvolutionDimensionNumbers
-from minixla_ops.products.convolution_lowering import cpu_program
 from tests.harness import (
     Together,
     calls_of,
@@ -94,9 +93,8 @@ def test_as_the_engine_runs_it(case, kind):
 def test_grouped_convolutions_are_lowered_otherwise_on_cpu(case):
     lhs, rhs, given = CASES[case]
     graph = graph_of(convolution(**given), [np.zeros(lhs, np.float32), np.zeros(rhs, np.float32)])
-    (instruction,) = graph.instructions
-    program = cpu_program(instruction.op, *graph.input_shapes, *graph.output_shapes)
-    assert program is not None
+    program = legalized(graph, Target("cpu"))
+    assert program is not graph
     for each in program.instructions:
         assert each.op.name != "ConvGeneralDilated" or (each.op.batch_group_count == 1)
     assert "stablehlo.convolution" in graph.stablehlo()
@@ -297,7 +295,7 @@ def test_kernels_are_reversed_before_xla_gpu_sees_them():
     # Windows that cuDNN has not are loops there, which read a reversed kernel forwards.
     x, w = np.zeros((1, 5, 4, 2), np.float32), np.zeros((2, 3, 2, 4), np.float32)
     graph = graph_of(convolution(numbers=LAST, reversal=(True, False)), [x, w])
-    text = Emitter(platform="cuda").module(graph)
+    text = graph.stablehlo("cuda")
     assert '"stablehlo.reverse"(%arg1) <{dimensions = array<i64: 0>}>' in text
     assert "reverse = [false, false]" in text
 

@@ -14,7 +14,6 @@ import minixla as mx
 import minixla_ops as ops
 from minixla.core.element_types import element_type
 from minixla.core.errors import AttributeValueError, ShapeError
-from minixla.core.stablehlo_text import Emitter
 from minixla_ops import DotDimensionNumbers
 from minixla_ops.products.dot import DotGeneral
 from tests.harness import (
@@ -220,9 +219,7 @@ def test_products_of_bytes_sum_over_fours_on_gpus(name):
     dtype = element_type(name).dtype
     operands = [np.zeros((2, 3, 5, 7), dtype), np.zeros((2, 3, 7, 4), dtype)]
     numbers = (((1, 3), (1, 2)), ((0,), (0,)))
-    text = Emitter(platform="cuda").module(
-        graph_of(lambda x, y: ops.dot_general(x, y, numbers), operands)
-    )
+    text = graph_of(lambda x, y: ops.dot_general(x, y, numbers), operands).stablehlo("cuda")
     product = next(line for line in text.splitlines() if "dot_general" in line)
     is_padded = name in ("s8", "u8")
     assert ("2x3x5x8x" in product and "2x3x8x4x" in product) == is_padded

@@ -14,12 +14,12 @@ from minixla.core.operation import Operation
 from minixla.core.shapes import Shape, parse_shape
 from minixla.sharding.probing import wrong_factors
 from minixla_ops.products.ragged_dot import RaggedDotDimensionNumbers
-from minixla_ops.programs.compositions import Composed
+from minixla_ops.programs.lowering import Lowered
 
 _ROWS = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), [0], [0])
 
 
-class _Program(Composed):
+class _Program(Lowered):
     """What a function of a member gives, of an array's shape."""
 
     operands = ("x",)
@@ -31,7 +31,7 @@ class _Program(Composed):
 class Softmax(_Program):
     """Rows that sum to 1."""
 
-    def composition(self, x):
+    def lowered(self, x):
         scaled = mx.numpy.exp(x)
         return scaled / ops.broadcast_in_dim(scaled.sum(1), x.shape, (0,))
 
@@ -39,28 +39,28 @@ class Softmax(_Program):
 class Symmetric(_Program):
     """A matrix and its transpose."""
 
-    def composition(self, x):
+    def lowered(self, x):
         return x + ops.transpose(x, (1, 0))
 
 
 class Numbered(_Program):
     """Each element plus its row's number."""
 
-    def composition(self, x):
+    def lowered(self, x):
         return x + ops.iota(Shape("f32", x.shape), 0)
 
 
 class Greater(_Program):
     """Elements times two, from a program with a constant."""
 
-    def composition(self, x):
+    def lowered(self, x):
         return x * ops.constant(np.broadcast_to(np.float32(2), (4, 4)))
 
 
 class Split(_Program):
     """Through a shape in which the last dimension is two."""
 
-    def composition(self, x):
+    def lowered(self, x):
         return ops.reshape(ops.reshape(x, (4, 2, 2)) * 2, (4, 4))
 
 

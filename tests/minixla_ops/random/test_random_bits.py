@@ -21,6 +21,7 @@ from minixla_ops.random.random_bit_generator import (
     threefry_rounds,
 )
 from tests.harness import QUICKLY
+from tests.selection import diagonal
 
 # NumPy warns where the arithmetic of scalars, unlike that of arrays, wraps around.
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -81,6 +82,9 @@ STATES = [
     (7, MAX_U64 - 40, MAX_U32),
 ]
 
+#: An algorithm and the size of its state.
+STATE_SIZES = [("THREE_FRY", 2), ("PHILOX", 3)]
+
 generate_p = Primitive("rng_bit_generator")
 generate_p.multiple_results = True
 
@@ -140,25 +144,23 @@ def check_against_xla(algorithm, state_size, dtypes, all_dimensions):
             assert_same(our_values, values, case)
 
 
-@pytest.mark.parametrize("width", UNSIGNED)
-@pytest.mark.parametrize(("algorithm", "state_size"), [("THREE_FRY", 2), ("PHILOX", 3)])
-def test_bits_of_every_type(algorithm, state_size, width):
+@pytest.mark.parametrize(("state", "width"), diagonal(STATE_SIZES, [*UNSIGNED]))
+def test_bits_of_every_type(state, width):
+    algorithm, state_size = state
     dtypes = [UNSIGNED[width], *map(np.dtype, SAME_BITS[width])]
     check_against_xla(algorithm, state_size, dtypes, FEW_DIMENSIONS)
 
 
-@pytest.mark.parametrize("width", [32, 64])
-@pytest.mark.parametrize(("algorithm", "state_size"), [("THREE_FRY", 2), ("PHILOX", 3)])
-def test_bits_of_many_shapes(algorithm, state_size, width):
-    check_against_xla(algorithm, state_size, [UNSIGNED[width]], MANY_DIMENSIONS)
+@pytest.mark.parametrize(("state", "width"), diagonal(STATE_SIZES, [32, 64]))
+def test_bits_of_many_shapes(state, width):
+    check_against_xla(*state, [UNSIGNED[width]], MANY_DIMENSIONS)
 
 
-@pytest.mark.parametrize("width", [32, 64])
 @pytest.mark.parametrize(
-    ("algorithm", "state_size"), [("PHILOX", 2), ("DEFAULT", 2), ("DEFAULT", 3)]
+    ("state", "width"), diagonal([("PHILOX", 2), ("DEFAULT", 2), ("DEFAULT", 3)], [32, 64])
 )
-def test_bits_of_other_states(algorithm, state_size, width):
-    check_against_xla(algorithm, state_size, [UNSIGNED[width]], FEW_DIMENSIONS)
+def test_bits_of_other_states(state, width):
+    check_against_xla(*state, [UNSIGNED[width]], FEW_DIMENSIONS)
 
 
 def test_the_state_is_left_as_it_was():

@@ -8,7 +8,8 @@ import pytest
 import minixla as mx
 from minixla import ops
 from minixla.core.errors import ShapeError
-from minixla.core.stablehlo_text import Emitter
+from minixla.engine.platform_text import PlatformEmitter
+from minixla.legalize import Target
 from minixla_ops.random.threefry import Threefry2x32
 from tests.harness import check_batching, check_operation, check_rejected
 
@@ -65,9 +66,8 @@ def test_keys_stand_apart_on_one_cpu():
     plain = mx.make_graph(ops.threefry2x32)(*OPERANDS)
 
     def is_apart(program, platform, devices):
-        emitter = Emitter(platform=platform)
-        emitter.device_count = devices
-        return 'inlineable = "false"' in emitter.module(program)
+        text = PlatformEmitter(Target(platform, devices)).module(program)
+        return 'inlineable = "false"' in text
 
     cases = [(graph, "cpu", 1), (graph, "cpu", 2), (graph, "tpu", 1), (plain, "cpu", 1)]
     assert [is_apart(*each) for each in cases] == [True, False, False, False]

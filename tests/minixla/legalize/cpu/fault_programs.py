@@ -13,13 +13,13 @@ from minixla_ops.vocabulary.casting import cast
 
 
 def array(numbers: Any, kind: str) -> np.ndarray:
-    """An array of an element type by name; integers are cast without a detour over floats."""
+    """Build an array of an element type by name; integers are not converted through floats."""
     dtype = ELEMENT_TYPES[kind].dtype
     return np.asarray(numbers).astype(dtype)
 
 
 def full(x: Any, number: Any) -> Any:
-    """A constant of the shape of `x` that repeats a number."""
+    """Return a constant with the shape of `x` that repeats a number."""
     shape: Any = shape_of(x)
     return ops.constant(np.full(shape.dimensions, number).astype(shape.dtype))
 
@@ -106,7 +106,7 @@ def gathered(x: Any, index: Any) -> Any:
 
 
 def count(kind: Any, start: int, limit: int, step: int, by: str, change: Any = ops.add) -> Any:
-    """A loop of constant bounds; the counter, and how often it ran."""
+    """A loop with constant bounds that returns the counter and the trip count."""
 
     def goes_on(i: Any, _: Any) -> Any:
         return ops.compare(i, ops.constant(kind(limit)), by)
@@ -138,14 +138,14 @@ def argmax(kind: str) -> Callable[[Any], Any]:
 
 
 def scattered(other: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Two scatters in one, into an array and into what `other` makes of it."""
+    """One scatter into two arrays: x and `other(x)`."""
     numbers = ops.ScatterDimensionNumbers((), (0,), (0,), 1)
 
     def added(a: Any, b: Any, p: Any, q: Any) -> Any:
         return ops.add(a, p), ops.add(b, q)
 
     def program(x: Any) -> Any:
-        kind = element_type(shape_of(x).dtype)  # type: ignore[union-attr]
+        kind = element_type(shape_of(x).dtype)  # type: ignore[union-attr]  # x is an array
         updates = [ops.constant(cast(np.array(each), kind)) for each in ([1, 2], [10, 20])]
         return ops.scatter([x, other(x)], np.int32([[0], [2]]), updates, added, numbers)
 

@@ -349,7 +349,53 @@ def _rows() -> list[Row]:
         scattered(lambda x: x + 0 * x),
         np.int32([0, 1, 2, 3]),
     )
+    row("bits_of_four", "popcnt s4", ops.population_count, array([-1, -2, 0, 5], "s4"))
+    real = partial(ops.convert_element_type, new_element_type="f32")
+    constants("real_parts", "c64 to f32", real, np.complex64(1 + 2j), dies=True)
+    for kind in ("s2", "u2"):
+        joined = partial(_joined, dimension=0)
+        two = array([0, 1, 1], kind)
+        row("joined_arrays_of_two_bits", f"concatenate {kind}", joined, two, two, dies=True)
+    for kind, wide in (("f4e2m1fn", "f32"), ("s2", "s2"), ("u4", "s32")):
+        swap = array([[0, 1], [1, 0]], kind)
+        dot = partial(ops.dot, preferred_element_type=wide)
+        row("products_of_narrow_types", f"dot {kind}", dot, swap, swap, dies=True)
+    for kind in ("f32", "f64"):
+        for name, start in (("max", -np.inf), ("min", np.inf)):
+            fold = partial(_extreme, getattr(ops, name), start)
+            numbers = array(np.where(np.arange(8192) % 4096 == 5, np.nan, 1), kind)
+            row("extremes_with_nan", f"{name} {kind}", fold, numbers.reshape(2, 4096))
+            row("extremes_with_nan", f"{name} {kind} of columns", fold, numbers.reshape(4096, 2).T)
+    for kind in ("s2", "u2"):
+        row("sorts_of_short_types", f"sort {kind}", _sorted, array([0, 1, 1, 0, 1], kind))
+    matrix = np.float32([[4, 1], [1, 3]])
+    row("lu_by_lapack", "lu", ops.lu, matrix, dies=True)
+    for rule, function in (
+        ("svd_by_lapack", partial(ops.svd, vectors=False)),
+        ("eigh_by_lapack", partial(ops.eigh, vectors=False)),
+        ("eig_by_lapack", partial(ops.eig, vectors=False)),
+        ("schur_by_lapack", partial(ops.schur, vectors=False)),
+    ):
+        row(
+            rule,
+            "values",
+            function,
+            matrix,
+            dies=True,
+        )
     return rows
+
+
+def _joined(*arrays: Any, dimension: int) -> Any:
+    return ops.concat_in_dim(arrays, dimension)
+
+
+def _extreme(function: Any, start: float, x: Any) -> Any:
+    return ops.reduce(x, np.asarray(start).astype(x.dtype), function, [1])
+
+
+def _sorted(x: Any) -> Any:
+    return ops.sort(x, ops.lt)
 
 
 ROWS = _rows()

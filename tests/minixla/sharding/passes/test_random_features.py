@@ -1,4 +1,4 @@
-"""Random modules with axes of size one, unreduced axes, maximal meshes and tokens: as Shardy."""
+"""Our passes agree with Shardy on axes of size one, unreduced axes, maximal meshes and tokens."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_more_random_programs():
 
 
 def test_cases_are_shrunk(monkeypatch):
-    """A planted fault is found, and its program is cut down to what shows it."""
+    """A planted fault is found, and its program is shrunk."""
     original = run_pass
 
     def planted(name, text):
@@ -54,7 +54,7 @@ def test_cases_go_on():
     assert names == [*shardy.PASSES, shardy.PASSES[0]]
 
 
-#: Programs with one feature, the pass, and what stands in its text.
+#: Programs with one feature, the pass, and parts of its result.
 _FACTS = {
     "a stated sharding stays": (
         "sdy-basic-propagate",
@@ -138,3 +138,36 @@ def test_facts(name, text, parts):
     left = run_pass(name, text)
     assert not [part for part in parts if part not in left]
     assert shardy.normal_form(run_pass("symbol-dce", left))
+
+
+_U = '{sdy.sharding = #sdy.sharding<@m, [{"b"}], unreduced={"a"}>}'
+_B = 'sdy.sharding = #sdy.sharding_per_value<[<@m, [{"b"}]>]>'
+#: Readers of an unreduced argument: Shardy reduces it in front of the reader, or behind the value
+#: if the reader has blocks. It reshards concatenations of reduced operands.
+_READERS = {
+    "negate": "%1 = stablehlo.negate %x : tensor<4xf32>",
+    "while": """%1:2 = stablehlo.while(%p = %x, %i = %n) : tensor<4xf32>, tensor<i32>
+  cond {
+    %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  } do {
+    stablehlo.return %p, %i : tensor<4xf32>, tensor<i32>
+  }""",
+    "manual_computation": """%1 = sdy.manual_computation(%x) in_shardings=[<@m, [{"b"}]>]
+      out_shardings=[<@m, [{"b"}]>] manual_axes={"b"} (%p: tensor<2xf32>) {
+    sdy.return %p : tensor<2xf32>
+  } : (tensor<4xf32>) -> tensor<4xf32>""",
+    "concatenate": f"""%1 = stablehlo.concatenate %x, %x, dim = 0 {{{_B}}} :
+      (tensor<4xf32>, tensor<4xf32>) -> tensor<8xf32>""",
+}
+
+
+@pytest.mark.parametrize("reader", _READERS)
+def test_where_unreduced_operands_are_reduced(reader):
+    text = f"""sdy.mesh @m = <["a"=2, "b"=2]>
+func.func @main(%x: tensor<4xf32> {_U}, %y: tensor<4xf32>, %n: tensor<i32>) -> tensor<4xf32> {{
+  %0 = stablehlo.negate %y : tensor<4xf32>
+  {_READERS[reader]}
+  return %0 : tensor<4xf32>
+}}"""
+    assert shardy.Case("sdy-insert-explicit-reshards", text).run() is None

@@ -1,0 +1,146 @@
+"""Evaluate jaxprs equation by equation, and convert them to graphs."""
+
+import weakref
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.core
+from jax.extend.core import ClosedJaxpr, Literal, primitives
+
+from minixla.bridge.values import operand, results
+from minixla.core.graph import Graph, hoist_constants
+from minixla.core.source import Source, innermost_source, within_scope
+from minixla.core.state import held, state
+from minixla.core.tracing import (
+    Trace,
+    evaluate_graph,
+    running_source,
+    shape_of,
+    trace_to_graph,
+)
+from minixla.engine import jax_private as private
+from minixla_ops.programs.call import Call, call
+
+#: Calls of functions with custom rules; each holds a jaxpr of the function.
+WITH_RULES = primitives.custom_jvp_call_p, primitives.custom_vjp_call_p
+#: Programs with at most this many instructions are inlined.
+_SMALL = 8
+
+
+def evaluate(closed: Any, *args: Any, ignores_rules: bool = False) -> list[Any]:
+    """Bind the equations of a jaxpr under the current trace, each at its own source line.
+
+    If it `ignores_rules`, functions with custom rules are run without them.
+    """
+    jaxpr, values = closed.jaxpr, {}
+    values.update(zip(jaxpr.constvars, closed.consts, strict=True))
+    values.update(zip(jaxpr.invars, args, strict=True))
+
+    def read(atom: Any) -> Any:
+        return atom.val if isinstance(atom, Literal) else values[atom]
+
+    previous, around = state.source, running_source()
+    try:
+        for eqn in jaxpr.eqns:
+            state.source = source_of(eqn.source_info, around)
+            params = eqn.primitive.get_bind_params(eqn.params)
+            bind = eqn.primitive.bind
+            if ignores_rules and eqn.primitive in WITH_RULES:
+                bind, params = partial(evaluate, eqn.params["call_jaxpr"]), {}
+            with eqn.ctx.manager:
+                found = bind(*map(read, eqn.invars), **params)
+            if not eqn.primitive.multiple_results:
+                found = [found]
+            values.update(zip(eqn.outvars, found, strict=True))
+    finally:
+        state.source = previous
+    return list(map(read, jaxpr.outvars))
+
+
+def source_of(info: Any, around: Source | None) -> Source | None:
+    """Return the line at which an equation of a jaxpr was made, with its scopes.
+
+    Args:
+        info: what JAX knows of the equation; its traceback ends where tracing the jaxpr began.
+        around: the line that runs the jaxpr.
+    """
+    traceback, scope = info.traceback, info.name_stack
+    if traceback is None:
+        return around
+    if scope.stack or private.current_name_stack().stack:
+        scope = private.current_name_stack() + scope
+    found = innermost_source(zip(*traceback.raw_frames(), strict=True), around)
+    if found is around:
+        return around
+    return within_scope(found, str(scope) if scope.stack else "")
+
+
+@private.weakref_lru_cache
+def _graph_of(
+    closed: Any, shapes: tuple[Any, ...], _: Any
+) -> tuple[Graph, list[Any], Source | None]:
+    """Convert a jaxpr; also return what it reads, and the line that ran it.
+
+    It reads constants and tracers of enclosing functions.
+    """
+    around = running_source()
+
+    def function(*values: Any) -> list[Any]:
+        given = results(state.trace, values, closed.in_avals)
+        return list(map(operand, evaluate(closed, *given)))
+
+    with held("source", around):
+        graph, captured = trace_to_graph(function, shapes, "jaxpr")
+    graph, literals = hoist_constants(graph.pruned())
+    return graph, [*(literal.data for literal in literals), *captured], around
+
+
+def graph_of(closed: Any, operands: Sequence[Any]) -> tuple[Graph, list[Any], Source | None]:
+    """Return the graph of a closed jaxpr, the values that it takes before its operands, its line.
+
+    The line is that which ran the jaxpr when the graph was made.
+    """
+    # Weak references compare by identity and do not keep the axes' traces.
+    axes = tuple([(name, axis and weakref.ref(axis)) for name, axis in state.axes])
+    found = _graph_of(closed, tuple(map(shape_of, operands)), axes)
+    if any(isinstance(each, jax.core.Tracer) for each in found[1]):
+        _graph_of.evict_weakref(closed)  # another call reads other tracers
+    return found
+
+
+def called(
+    ours: Trace, closed: Any, args: Sequence[Any], how: Callable[[Graph], Call] | None = None
+) -> list[Any]:
+    """Return the results of a jaxpr: call its program, or inline it if it is short."""
+    given = list(map(operand, args))
+    graph, read, around = graph_of(closed, given)
+    if how is not None:
+        found = how(graph)(*read, *given)
+    elif len(graph.instructions) <= _SMALL:
+        found = evaluate_graph(graph, [*read, *given], _moved(around, running_source()))
+    else:
+        found = call(graph, *read, *given)
+    return results(ours, found, closed.out_avals)
+
+
+def _moved(around: Source | None, running: Source | None) -> Callable[[Any], Source | None]:
+    """How lines of a jaxpr's graph read if another line runs the jaxpr than when it was made."""
+    if around is None or running is None:
+        return lambda source: source
+    user, caller = around.caller or around, running.caller or running
+
+    def moved(source: Any) -> Source | None:
+        if source is around:
+            return running
+        if source is not None and source.caller is user:
+            return source._replace(caller=caller)
+        return source
+
+    return moved
+
+
+def as_closed(jaxpr: Any) -> Any:
+    """Close a jaxpr without constants; the same jaxpr returns the same object."""
+    return jaxpr if isinstance(jaxpr, ClosedJaxpr) else private.close_jaxpr(jaxpr)

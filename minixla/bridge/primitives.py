@@ -1,0 +1,72 @@
+"""Process JAX's primitives under our traces."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.core
+import numpy as np
+
+from minixla.bridge import axes, custom_rules, effects, programs
+from minixla.bridge.lowered import by_lowering
+from minixla.bridge.passing import PASS, bound_at, passes
+from minixla.bridge.values import staged
+from minixla.core.tracing import Trace, under
+from minixla.engine import jax_private as private
+
+_FLOAT0 = jax.dtypes.float0
+
+#: `rule(ours, args, params)` returns the results of a primitive, or PASS.
+Rule = Callable[[Trace, Sequence[Any], dict[str, Any]], Any]
+RULES: dict[Any, Rule] = {**programs.RULES, **custom_rules.RULES, **effects.RULES, **axes.RULES}
+
+
+def process_primitive(ours: Trace, primitive: Any, args: Sequence[Any], params: Any) -> Any:
+    """Return the results of a primitive under one of our traces.
+
+    A primitive without operands of this trace goes to the parent trace. Others become operations:
+    by a rule if the primitive holds programs or has effects, else by lowering. If the trace records
+    every operation, all results are its own, even if a rule returns an operand unchanged.
+    """
+    with under(ours):
+        found = _processed(ours, primitive, args, params)
+        if ours.forwards:
+            return found
+        if primitive.multiple_results:
+            return [staged(ours, each) for each in found]
+        return staged(ours, found)
+
+
+def _processed(ours: Trace, primitive: Any, args: Sequence[Any], params: Any) -> Any:
+    if private.eager_constant_folding.value and not _has_tracers(args):
+        return bound_at(private.eval_trace, primitive, args, params)
+    if any(type(x) in effects.REFS for x in args):
+        return effects.process_refs(ours, primitive, args, params)
+    rule = RULES.get(primitive)
+    if rule is not None:
+        found = rule(ours, args, params)
+        if found is not PASS:
+            return found
+    if passes(ours, args):
+        return bound_at(ours.parent.for_jax, primitive, args, params)
+    if any(_is_float0(x) for x in args):
+        return _without_values(primitive, args, params)
+    return by_lowering(ours, primitive, args, params)
+
+
+def _has_tracers(args: Sequence[Any]) -> bool:
+    return any(isinstance(x, jax.core.Tracer) for x in args)
+
+
+def _is_float0(value: Any) -> bool:
+    return not isinstance(value, jax.core.Tracer) and getattr(value, "dtype", None) == _FLOAT0
+
+
+def _without_values(primitive: Any, args: Sequence[Any], params: Any) -> Any:
+    """Apply a primitive to float0 zeros, the tangents of integers; it only moves them."""
+    found = primitive.abstract_eval(*map(jax.typeof, args), **params)[0]
+    found = found if primitive.multiple_results else [found]
+    if any(each.dtype != _FLOAT0 for each in found):
+        return bound_at(private.eval_trace, primitive, args, params)
+    zeros = [np.zeros(each.shape, _FLOAT0) for each in found]
+    return zeros if primitive.multiple_results else zeros[0]

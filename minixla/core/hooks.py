@@ -1,0 +1,64 @@
+"""What lower packages load from higher ones when they first need it.
+
+Imports go downward only. These functions are the exceptions: each returns a module that a package
+above provides, and is called when a program runs, not when a package is imported.
+"""
+
+import importlib
+from functools import cache
+from typing import Any
+
+
+@cache
+def operations() -> Any:
+    """Return `minixla_ops`, whose operations play the roles that `core` names (`fill_role`)."""
+    return importlib.import_module("minixla_ops")
+
+
+@cache
+def engine() -> Any:
+    """Return `minixla.engine`, which has the default evaluator and JAX's current trace."""
+    return importlib.import_module("minixla.engine")
+
+
+def platform_text(graph: Any, platform: str) -> str:
+    """Return the StableHLO text that XLA receives on one device of a platform."""
+    return importlib.import_module("minixla.engine.platform_text").platform_text(graph, platform)
+
+
+def jax_mesh(mesh: Any) -> Any:
+    """Return JAX's mesh for one of `minixla.sharding`."""
+    return importlib.import_module("minixla.engine.meshes").jax_mesh(mesh)
+
+
+@cache
+def bridge() -> Any:
+    """Return `minixla.bridge`, which turns JAX's primitives into operations."""
+    return importlib.import_module("minixla.bridge")
+
+
+@cache
+def arrays() -> Any:
+    """Return `minixla.numpy`, for operators of tracers that are functions of arrays."""
+    return importlib.import_module("minixla.numpy")
+
+
+@cache
+def transforms() -> Any:
+    """Return `minixla.transforms`, for array functions with derivative rules and loops."""
+    return importlib.import_module("minixla.transforms")
+
+
+def incomplete_program(kind: type, shape: Any, by: tuple[int, ...]) -> Any:
+    """Return JAX's program of an incomplete gamma or beta function, or of a derivative of it."""
+    return importlib.import_module("minixla.interop.incomplete").program(kind, shape, by)
+
+
+def html_of(graph: Any) -> str:
+    """Return the drawing of a graph for notebooks."""
+    return importlib.import_module("minixla.tools.drawing").html_of(graph)
+
+
+def layouts(graph: Any) -> Any:
+    """Return how the values of a program lie over devices, `minixla.tools.layouts.Layouts`."""
+    return importlib.import_module("minixla.tools.layouts").layouts(graph)

@@ -1,0 +1,1 @@
+"""Faults that several platforms share, by topic."""

@@ -1,0 +1,72 @@
+"""Programs that a program calls many times: functions that XLA:CPU does not write out."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from minixla.core.graph import Graph, Instruction, inner_first
+from minixla_ops.host.custom_call import CustomCall
+from minixla_ops.products.convolution import ConvGeneralDilated
+from minixla_ops.products.convolution_kernel import TARGETS
+
+# XLA inlines the calls of functions, and copies those that are left before it makes machine code:
+# what is saved is most of its optimisation, and code that fusions over calls would repeat. With
+# fewer instructions the calls themselves take longer.
+_CALLS, _INSTRUCTIONS = 4, 32
+
+
+def repeated(graph: Graph) -> set[int]:
+    """The ids of programs that are large, and called so often that each call stays one.
+
+    Not those of which some call needs no more than a part, or gives constants: what follows from
+    that XLA finds where the program is written out.
+    """
+    counts: Counter[int] = Counter()
+    refused: set[int] = set()
+    for current in _programs(graph):
+        used: set[int] = set()
+        for step in current.instructions:
+            if not step.op.is_call:
+                continue
+            if not used:
+                used.update(map(id, current.outputs))
+                used.update([id(v) for each in current.instructions for v in each.operands])
+            called = step.op.computations[0]
+            counts[id(called)] += 1
+            is_whole = all(id(value) in used for value in step.results)
+            has_constants = any(value.literal is not None for value in step.operands)
+            if not is_whole or has_constants or not _may_be_apart(called):
+                refused.add(id(called))
+    return {each for each, count in counts.items() if count >= _CALLS} - refused
+
+
+def _programs(graph: Graph) -> Iterator[Graph]:
+    """A program and those that it runs, and these, each once."""
+    seen, waiting = {id(graph)}, [graph]
+    while waiting:
+        yield (current := waiting.pop())
+        inner = [each for each in current.computations if id(each) not in seen]
+        seen.update(map(id, inner))
+        waiting.extend({id(each): each for each in inner}.values())
+
+
+def _may_be_apart(graph: Graph) -> bool:
+    is_plain = not graph.has_side_effect and not graph.is_inlined
+    return is_plain and instruction_count(graph) >= _INSTRUCTIONS and not _needs_main(graph)
+
+
+@inner_first
+def instruction_count(graph: Graph) -> int:
+    """How many instructions a program has, with those of programs that it runs."""
+    return len(graph.instructions) + sum(map(instruction_count, graph.computations))
+
+
+@inner_first
+def _needs_main(graph: Graph) -> bool:
+    """Whether a program, or one that it runs, has convolutions, fast in main functions alone."""
+    is_own = any(map(_is_convolution, graph.instructions))
+    return is_own or any(map(_needs_main, graph.computations))
+
+
+def _is_convolution(step: Instruction) -> bool:
+    is_call = type(step.op) is CustomCall and step.op.target_name in TARGETS.values()
+    return is_call or type(step.op) is ConvGeneralDilated

@@ -1,0 +1,111 @@
+"""Graphs drawn by Graphviz: a box an instruction, a cluster a program that one runs."""
+
+import html
+import shutil
+import subprocess
+from collections.abc import Sequence
+from typing import Any
+
+from minixla.core.graph import Graph, Value
+
+#: Graphviz lays out some hundreds of boxes in seconds, and nobody can read more.
+_MOST_BOXES = 600
+_MOST_DRAWN = 200
+_MOST_LINES = 400
+_SECONDS = 30.0
+
+
+def dot_text(graph: Graph, most: int = _MOST_BOXES) -> str:
+    """The graph in Graphviz's language; of large programs the first `most` boxes."""
+    lines = [f'digraph "{_label(graph.name)}" {{', '  node [fontname="sans-serif", fontsize=10];']
+    names: dict[Any, str] = {}
+    pending = [(graph, "")]
+    while pending:
+        program, owner = pending.pop()
+        if id(program) not in names:
+            inside = _boxes(program, names, most)
+            if owner:
+                head = f'  label="{_label(program.name)}"; style=rounded; color=gray;'
+                inside = [f"  subgraph cluster_{len(names)} {{", head, *inside, "  }"]
+            lines += inside
+            drawn = [step for step in program.instructions if id(step) in names]
+            pending += [(each, names[id(step)]) for step in drawn for each in step.op.computations]
+        if owner:
+            lines.append(f"  {owner} -> {names[id(program)]} [style=dotted, arrowhead=none];")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _label(text: str) -> str:
+    """Escape text for a quoted label."""
+    safe = text.replace("\\", "\\\\").replace('"', '\\"')
+    return "".join([each if each.isprintable() else "?" for each in safe])
+
+
+def _boxes(program: Graph, names: dict[Any, str], most: int) -> list[str]:
+    """The lines of a program itself; `names` has those of boxes by what they stand for."""
+    lines: list[str] = []
+
+    notes = program.annotations.values if program.annotations else {}
+
+    def layouts(values: Sequence[Value]) -> list[str]:
+        """How values lie over devices, where the program says so."""
+        found = [str(notes[each]) for each in values if each in notes]
+        return [", ".join(found).replace('"', "")[:80]] if found else []
+
+    def add_box(key: Any, style: str, *label: str) -> None:
+        name = names[key] = f"n{len(names)}"
+        text = "\\n".join(map(_label, label))
+        lines.append(f'  {name} [label="{text}", {style}];')
+
+    def add_arrow(value: Value, target: str) -> None:
+        source = names.get(id(value.instruction or value))
+        if source is not None:
+            lines.append(f'  {source} -> {target} [label="{value.shape}", fontsize=8];')
+
+    outputs = map(str, program.output_shapes[:8])
+    add_box(id(program), "shape=ellipse, style=filled", "result", *outputs)
+    for index, value in enumerate(program.inputs):
+        label = [f"input {index}", str(value.shape), *layouts([value])]
+        add_box(id(value), "shape=ellipse, style=filled", *label)
+    drawn = program.instructions[: max(most - len(names), 0)]
+    for step in drawn:
+        label = [step.op.builder_name, ", ".join(map(str, step.shapes))[:80]]
+        label += layouts(step.results)
+        if step.source is not None:
+            label.append(f"{step.source.file.rsplit('/', 1)[-1]}:{step.source.line}")
+        add_box(id(step), "shape=box, style=rounded", *label)
+        for value in step.operands:
+            add_arrow(value, names[id(step)])
+    left_out = len(program.instructions) - len(drawn)
+    if left_out:
+        add_box(("left out of", id(program)), "shape=plaintext", f"{left_out} more instructions")
+    for value in program.outputs:
+        add_arrow(value, names[id(program)])
+    return lines
+
+
+def draw(graph: Graph, form: str) -> bytes | None:
+    """The graph as an "svg" or "png", or None where Graphviz is not there or takes too long."""
+    program = shutil.which("dot")
+    if program is None:
+        return None
+    words, text = [program, f"-T{form}"], dot_text(graph).encode()
+    try:
+        done = subprocess.run(words, input=text, capture_output=True, timeout=_SECONDS, check=True)
+    except (subprocess.SubprocessError, OSError):
+        return None
+    return done.stdout
+
+
+def html_of(graph: Graph) -> str:
+    """The graph for a notebook: drawn where that is possible, else as text, both up to a size."""
+    if len(graph.instructions) <= _MOST_DRAWN:
+        picture = draw(graph, "svg")
+        if picture is not None:
+            text = picture.decode(errors="replace")
+            return text[max(text.find("<svg"), 0) :]
+    lines = str(graph).splitlines()
+    if len(lines) > _MOST_LINES:
+        left_out = len(lines) - _MOST_LINES
+        lines = [*lines[:_MOST_LINES], f"... {left_out} more lines"]
+    return f"<pre>{html.escape(chr(10).join(lines))}</pre>"
