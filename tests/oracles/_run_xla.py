@@ -23,7 +23,7 @@ def compiled(text: str, options: Options) -> tuple[Any, list[str], Any]:
         # Named, for its functions do not keep it alive: without it they point to freed memory.
         module = ir.Module.parse(text)
         _, types = find_main(module)
-    for target in re.findall(r'"(lapack_\w+)"', text):
+    for target in re.findall(r'"((?:lapack|minixla)_\w+)"', text):
         prepare_target(target, None)
     client: Any = backend.get_backend("cpu")
     device = client.local_devices()[0]
