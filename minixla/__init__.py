@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from minixla.tools.gradient_check import check_grads
     from minixla.tools.operation_check import check_op
     from minixla.transforms import *
+    from minixla_ops.collectives.processes import transfer_from_outfeed, transfer_to_infeed
 
 # By the module that a name is looked for in, below.
 __all__ = ["core", "image", "nn", "numpy", "ops", "random", "scipy", "sharding", "check_grads"]
@@ -98,10 +99,18 @@ __all__ += ["transfer_guard_device_to_host", "transfer_guard_host_to_device", "t
 # Where a name is looked for, cheapest first.
 _HOMES = ("minixla.core", "minixla.transforms", "minixla.interop", "minixla.extension")
 _HOMES += ("minixla.interop.jax_exports",)
-_TOOLS = {"check_grads": "tools.gradient_check", "cost": "tools.cost_reports"}
-_TOOLS |= {"check_compatible": "extension.compatibility", "check_op": "tools.operation_check"}
-_TOOLS |= {"cross_check": "tools.cross_check", "explore": "tools.explorer"}
-_TOOLS |= {"register_evaluator": "tools.evaluators"}
+# The modules of names that are not in the __all__ of any of these packages.
+_ELSEWHERE = {
+    "check_compatible": "minixla.extension.compatibility",
+    "check_grads": "minixla.tools.gradient_check",
+    "check_op": "minixla.tools.operation_check",
+    "cost": "minixla.tools.cost_reports",
+    "cross_check": "minixla.tools.cross_check",
+    "explore": "minixla.tools.explorer",
+    "register_evaluator": "minixla.tools.evaluators",
+    "transfer_from_outfeed": "minixla_ops.collectives.processes",
+    "transfer_to_infeed": "minixla_ops.collectives.processes",
+}
 _MODULES = {"core", "custom_batching", "custom_derivatives", "debug", "distributed", "dlpack"}
 _MODULES |= {"dtypes", "errors", "ffi", "flatten_util", "image", "ref"}
 _MODULES |= {"lax", "legalize", "monitoring", "nn", "numpy", "ops", "profiler", "random", "scipy"}
@@ -119,8 +128,8 @@ if not TYPE_CHECKING:  # to type checkers there is nothing besides what is impor
                 raise
         if name in _MODULES:
             value: Any = importlib.import_module(f"minixla.{name}")
-        elif name in _TOOLS:
-            value = getattr(importlib.import_module(f"minixla.{_TOOLS[name]}"), name)
+        elif name in _ELSEWHERE:
+            value = getattr(importlib.import_module(_ELSEWHERE[name]), name)
         else:
             homes = (importlib.import_module(home) for home in _HOMES)
             value = next(getattr(home, name) for home in homes if name in home.__all__)

@@ -9,7 +9,7 @@ from minixla.core.builders import builder as _builder
 from minixla.core.registry import REGISTRY
 from minixla_ops.collectives import collective_joins, collective_passing, ragged_all_to_all
 from minixla_ops.control_flow import conditional, loops, map, scan
-from minixla_ops.dumps.async_pairs import BUILDERS as _BUILDERS
+from minixla_ops.dump_only.async_pairs import BUILDERS as _BUILDERS
 from minixla_ops.dynamic_sizes import dimension_sizes, dynamic_reshape
 from minixla_ops.elementwise import conversion, operators, selection, special_functions
 from minixla_ops.elementwise.accuracy import ResultAccuracy

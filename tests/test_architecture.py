@@ -26,8 +26,8 @@ SOURCES = sorted(
 NAMES = [str(path.relative_to(ROOT)) for path in SOURCES]
 
 FAMILIES = (
-    *("vocabulary", "programs", "dynamic_sizes", "movement", "elementwise", "folds", "indexing"),
-    *("products", "control_flow", "collectives", "random", "linear_algebra", "host", "dumps"),
+    *("helpers", "programs", "dynamic_sizes", "movement", "elementwise", "folds", "indexing"),
+    *("products", "control_flow", "collectives", "random", "linear_algebra", "host", "dump_only"),
 )
 #: Packages from the lowest up; each may import from those before it.
 LEVELS = [

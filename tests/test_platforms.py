@@ -21,7 +21,7 @@ from benchmarks.far import FRAMEWORKS, Program, programs
 from minixla.core.errors import TransformError
 from minixla.core.shapes import Shape
 from minixla.core.tracing import evaluate_graph
-from minixla.engine.far import Refused
+from minixla.engine.cross_compile import Refused
 from minixla.tools.cost_reports import device_rows
 from tests.oracles.far import PLATFORMS, compile_on, refusals, require
 from tests.programs import draft

@@ -10,7 +10,6 @@ from minixla.core.element_types import ELEMENT_TYPES, ElementType, element_type
 from minixla.core.errors import *
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.operation import REGISTRY, Operation, operation_named, register
-from minixla.core.processes import transfer_from_outfeed, transfer_to_infeed
 from minixla.core.shapes import TOKEN, AnyShape, Shape, TokenShape, TupleShape, parse_shape
 from minixla.core.tracing import Trace, Tracer, bind, current_trace, shape_of, under
 
@@ -18,7 +17,6 @@ from minixla.core.tracing import Trace, Tracer, bind, current_trace, shape_of, u
 __all__ = ["Literal", "attribute", "builder", "ELEMENT_TYPES", "ElementType", "element_type"]
 __all__ += errors.__all__
 __all__ += ["Graph", "Instruction", "Value", "REGISTRY", "Operation", "operation_named", "register"]
-__all__ += ["transfer_from_outfeed", "transfer_to_infeed"]
 __all__ += ["TOKEN", "AnyShape", "Shape", "TokenShape", "TupleShape", "parse_shape"]
 __all__ += ["Trace", "Tracer", "bind", "current_trace", "shape_of", "under"]
 

@@ -9,6 +9,7 @@ import numpy as np
 from jax.interpreters import ad
 
 from minixla.core import errors
+from minixla.core.concretization_advice import advice_for
 from minixla.core.errors import (
     ConcretizationError,
     ShapeError,
@@ -16,7 +17,6 @@ from minixla.core.errors import (
     explain,
     too_large,
 )
-from minixla.core.questions import advice_for
 from minixla.core.shapes import (
     ADDRESS_SPACE,
     AnyShape,

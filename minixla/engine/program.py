@@ -38,8 +38,8 @@ from minixla.engine.jax_private import (
     weakref_cache_key_types,
     weakref_lru_cache,
 )
+from minixla.engine.manual_regions import split
 from minixla.engine.meshes import check_devices, told
-from minixla.engine.pieces import split
 
 
 @dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)

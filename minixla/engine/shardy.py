@@ -12,11 +12,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, NoReturn
 
-from minixla.core.children import Helper, HelperDied
 from minixla.core.errors import AttributeValueError, ImportError_, explain
-from minixla.core.forks import SLOW
-from minixla.core.places import check_characters, located, refused_at
+from minixla.engine.forks import SLOW
 from minixla.engine.readers import Refusal
+from minixla.engine.subprocesses import Helper, HelperDied
+from minixla.engine.text_positions import check_characters, located, refused_at
 
 # The process limits its own time; this is for one that sleeps.
 _SECONDS = 3600.0

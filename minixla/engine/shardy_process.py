@@ -12,8 +12,8 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.passmanager import PassManager
 from jax.interpreters.mlir import make_ir_context
 
-from minixla.core.forks import limits, problem_of, serve_in_forks
 from minixla.core.shared_contexts import SharedContexts
+from minixla.engine.forks import limits, problem_of, serve_in_forks
 
 # What propagation over a healthy program needs, several times over: seconds, and bytes of memory.
 _SECONDS, _SECONDS_PER_BYTE = 30.0, 2e-4

@@ -11,10 +11,10 @@ from typing import Any
 
 from minixla.core.attributes import REQUIRED
 from minixla.core.errors import AttributeValueError, explain
+from minixla.extension.attribute_types import EnumerationKind, Kind, ListKind, TypeKind
 from minixla.extension.compatibility_rules import Change, CompatibilityReport, change
 from minixla.extension.compatible_arguments import of_arguments, used
 from minixla.extension.definitions import Definition
-from minixla.extension.kinds import EnumerationKind, Kind, ListKind, TypeKind
 from minixla.extension.wrappers import given_attributes
 
 

@@ -7,10 +7,10 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from minixla.core.attributes import REQUIRED
+from minixla.extension.attribute_types import ListKind
 from minixla.extension.compatibility_rules import Change, change
 from minixla.extension.definitions import Definition
 from minixla.extension.grammar import ArgumentDeclaration
-from minixla.extension.kinds import ListKind
 from minixla.extension.types import type_name
 
 

@@ -28,7 +28,7 @@ from minixla.core.errors import (
 )
 from minixla.core.shapes import Shape
 from minixla.core.tracing import Tracer
-from minixla.extension import kinds, registration, wrappers
+from minixla.extension import attribute_types, registration, wrappers
 from minixla.extension.contexts import Context, callable_of
 from minixla.extension.definitions import Definition
 from minixla.extension.grammar import ArgumentDeclaration, AttributeDeclaration
@@ -43,15 +43,15 @@ if TYPE_CHECKING:
 
 _ARRAYS = (Array, jax.Array, np.ndarray, Tracer)
 Kind = Literal["auto", "composition", "reference"]
-_MEMBERS: dict[Any, Callable[[], kinds.Kind]] = {
-    int: kinds.IntegerKind,
-    float: kinds.FloatKind,
-    bool: kinds.BooleanKind,
-    str: kinds.StringKind,
-    bytes: kinds.BytesKind,
-    type: kinds.TypeKind,
-    np.dtype: kinds.TypeKind,
-    ElementType: kinds.TypeKind,
+_MEMBERS: dict[Any, Callable[[], attribute_types.Kind]] = {
+    int: attribute_types.IntegerKind,
+    float: attribute_types.FloatKind,
+    bool: attribute_types.BooleanKind,
+    str: attribute_types.StringKind,
+    bytes: attribute_types.BytesKind,
+    type: attribute_types.TypeKind,
+    np.dtype: attribute_types.TypeKind,
+    ElementType: attribute_types.TypeKind,
 }
 _SAID = 'custom_op(..., kind="reference").'
 _TAKES = "mx.Array, list[mx.Array], int, float, bool, str, bytes, type, Literal, tuple[int, ...]"
@@ -163,7 +163,7 @@ class _Decorated:
         attributes, inputs = [], []
         taken = set(self.signature.parameters)
 
-        def typed(argument: str, kind: kinds.Kind) -> ArgumentDeclaration:
+        def typed(argument: str, kind: attribute_types.Kind) -> ArgumentDeclaration:
             """An input or output whose type is an attribute."""
             label = f"T_{argument}"
             while label in taken:
@@ -176,7 +176,8 @@ class _Decorated:
             hint = hints.get(parameter.name)
             is_array, is_list = hint in _ARRAYS, _is_list_of_arrays(hint)
             if is_array or is_list:
-                types = kinds.ListKind(kinds.TypeKind(), 0) if is_list else kinds.TypeKind()
+                kind = attribute_types.TypeKind()
+                types = attribute_types.ListKind(kind, 0) if is_list else kind
                 inputs.append(typed(parameter.name, types))
                 continue
             found = None if parameter.kind in (2, 4) else _kind(hint)
@@ -190,7 +191,7 @@ class _Decorated:
             attributes.append(AttributeDeclaration(parameter.name, found, default))
         count = _count(hints.get("return"))
         names = ["result"] if count == 1 else [f"result_{index}" for index in range(count)]
-        outputs = [typed(each, kinds.TypeKind()) for each in names]
+        outputs = [typed(each, attribute_types.TypeKind()) for each in names]
         made = Definition.of(name, attributes, inputs, outputs)
         # The types of results are found by asking the function.
         return changed(made, inferred=(*made.inferred, *[each.type for each in outputs]))
@@ -350,19 +351,19 @@ def _is_list_of_arrays(hint: Any) -> bool:
     return is_list and len(arguments) == 1 and arguments[0] in _ARRAYS
 
 
-def _kind(hint: Any) -> kinds.Kind | None:
+def _kind(hint: Any) -> attribute_types.Kind | None:
     """The kind of attribute that an annotation means; None: none."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:
         return (
-            kinds.EnumerationKind(*arguments)
+            attribute_types.EnumerationKind(*arguments)
             if all(isinstance(x, (str, bytes)) for x in arguments)
             else None
         )
     if origin in (tuple, list, Sequence):
         members = [each for each in arguments if each is not Ellipsis]
         member = _MEMBERS.get(members[0]) if len(set(members)) == 1 else None
-        return None if member is None else kinds.ListKind(member())
+        return None if member is None else attribute_types.ListKind(member())
     made = _MEMBERS.get(type if origin is type else hint if origin is None else origin)
     return None if made is None else made()
 

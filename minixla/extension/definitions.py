@@ -8,9 +8,9 @@ from typing import Any
 
 from minixla.core.attributes import REQUIRED
 from minixla.core.errors import AttributeValueError, explain
-from minixla.extension import kinds
+from minixla.extension import attribute_types
+from minixla.extension.attribute_types import Kind, ListKind, TypeKind
 from minixla.extension.grammar import ArgumentDeclaration, AttributeDeclaration
-from minixla.extension.kinds import Kind, ListKind, TypeKind
 
 
 @dataclass(frozen=True)
@@ -144,10 +144,11 @@ def _check_use(
         raise explain(AttributeValueError, subject, problem, [str(argument)], advice)
     if argument.number is not None:
         declared = attributes[argument.number]
-        if not isinstance(declared.kind, kinds.IntegerKind):
+        if not isinstance(declared.kind, attribute_types.IntegerKind):
             refuse(declared.name, f"`{declared.name}: int`")
         if declared.kind.minimum is None:
-            attributes[declared.name] = _at_least_one(subject, declared, kinds.IntegerKind(1))
+            positive = attribute_types.IntegerKind(1)
+            attributes[declared.name] = _at_least_one(subject, declared, positive)
     if not isinstance(argument.type, str):
         return
     declared = attributes[argument.type]

@@ -17,20 +17,20 @@ from typing import Any
 
 from minixla.core.attributes import REQUIRED
 from minixla.core.errors import MinixlaError
-from minixla.extension import kinds
-from minixla.extension.kinds import Kind, ListKind, TypeKind
+from minixla.extension import attribute_types
+from minixla.extension.attribute_types import Kind, ListKind, TypeKind
 from minixla.extension.text_format import Reader
 from minixla.extension.types import ALIASES, SETS, TYPES, DeclaredType, type_name, type_named
 
 _PLAIN: dict[str, Callable[[], Kind]] = {
-    "string": kinds.StringKind,
-    "bytes": kinds.BytesKind,
-    "int": kinds.IntegerKind,
-    "float": kinds.FloatKind,
-    "bool": kinds.BooleanKind,
+    "string": attribute_types.StringKind,
+    "bytes": attribute_types.BytesKind,
+    "int": attribute_types.IntegerKind,
+    "float": attribute_types.FloatKind,
+    "bool": attribute_types.BooleanKind,
     "type": TypeKind,
-    "shape": kinds.ShapeKind,
-    "tensor": kinds.TensorKind,
+    "shape": attribute_types.ShapeKind,
+    "tensor": attribute_types.TensorKind,
 }
 _KINDS = ", ".join([*_PLAIN, *SETS, "{'a', 'b'}", "{float, int32}", "list(...)"])
 _SET_ADVICE = "Write types, {float, int32, numbertype}, or strings, {'apple', 'orange'}."
@@ -172,9 +172,9 @@ def _kind(reader: Reader, is_member: bool = False) -> Kind:
         if minimum < 0:
             reader.refuse("a list has no negative length", "Write `list(int) >= 0`.", at)
         return ListKind(kind.member, minimum)
-    if not isinstance(kind, kinds.IntegerKind):
+    if not isinstance(kind, attribute_types.IntegerKind):
         reader.refuse(f"{kind} has no minimum", "Only int and lists have one: `int >= 2`.", at)
-    return kinds.IntegerKind(minimum)
+    return attribute_types.IntegerKind(minimum)
 
 
 def _named_kind(reader: Reader, is_member: bool) -> Kind:
@@ -227,5 +227,5 @@ def _set(reader: Reader) -> Kind:
         problem = "the set is empty" if not strings else "the set mixes strings and types"
         reader.refuse(problem, _SET_ADVICE, start)
     if strings:
-        return kinds.EnumerationKind(*strings)
+        return attribute_types.EnumerationKind(*strings)
     return TypeKind(f"{{{', '.join(words)}}}", types)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from minixla.core.errors import AttributeValueError, MinixlaError, TransformError, explain
 from minixla.core.shapes import AnyShape
+from minixla.extension.attribute_types import ListKind, TypeKind
 from minixla.extension.kernels import ForeignKernel, HostKernel, Kernel, PythonKernel
-from minixla.extension.kinds import ListKind, TypeKind
 from minixla.extension.types import SETS
 
 if TYPE_CHECKING:

@@ -13,14 +13,14 @@ from minixla.core.graph import Graph
 from minixla.core.shapes import AnyShape
 from minixla.core.sharding_rule import ShardingRule
 from minixla.core.source import Source
+from minixla.extension.attribute_types import ListKind
 from minixla.extension.foreign_text import dictionary_text
-from minixla.extension.kinds import ListKind
 from minixla.extension.libraries import split_batches
 from minixla.extension.stored import VERSION, stored_attributes
 from minixla.extension.types import type_name
+from minixla_ops.helpers.shorthand import as_results, as_tuple
 from minixla_ops.programs.composite_call import CompositeCall
 from minixla_ops.programs.lowering import kept_program
-from minixla_ops.vocabulary.shorthand import as_results, as_tuple
 
 if TYPE_CHECKING:
     from minixla.extension.operation import CustomOperation

@@ -25,10 +25,10 @@ from minixla.extension.partial_shapes import PartialShape, Stated, stated_shapes
 from minixla.extension.types import STRING, ForeignType
 from minixla.reference_evaluator.trace import wide_type, widened
 from minixla.sharding.probing import probed_rule
+from minixla_ops.helpers.batch_dimensions import to_front
+from minixla_ops.helpers.shorthand import array_shape, as_tuple
 from minixla_ops.programs.lowering import Lowered, kept_program, lowered_program
 from minixla_ops.programs.reference_evaluation import reference_graph
-from minixla_ops.vocabulary.batch_dimensions import to_front
-from minixla_ops.vocabulary.shorthand import array_shape, as_tuple
 
 if TYPE_CHECKING:
     from minixla.extension.kernels import PythonKernel

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from minixla.core import registry
 from minixla.core.errors import AttributeValueError, TransformError, explain
-from minixla.core.sharding_notation import ShardingNotation
 from minixla.core.sharding_rule import ShardingRule
 from minixla.core.source import find_source
 from minixla.extension import wrappers
@@ -18,6 +17,7 @@ from minixla.extension.kernel_table import ANY, REFERENCE, Kernels
 from minixla.extension.kernels import ForeignKernel, HostKernel, PythonKernel
 from minixla.extension.libraries import register_target
 from minixla.extension.operation import CustomOperation, reverse_rule
+from minixla.extension.sharding_notation import ShardingNotation
 
 _BATCHING = ("sequential", "expand_dims", "broadcast_all")
 

@@ -16,9 +16,9 @@ from minixla.core.element_types import F32
 from minixla.core.errors import AttributeValueError, MinixlaError, ShapeError, explain
 from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
+from minixla.extension.attribute_types import ListKind
 from minixla.extension.definitions import Definition
 from minixla.extension.grammar import ArgumentDeclaration, AttributeDeclaration
-from minixla.extension.kinds import ListKind
 from minixla.extension.types import STRING, type_name
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from minixla.core.operation import REGISTRY, Operation, Shapes
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.core.source import Source
 from minixla.interop.values import shape_of_type
+from minixla_ops.helpers.shorthand import array_shape
 from minixla_ops.programs.reference_evaluation import reference_graph
-from minixla_ops.vocabulary.shorthand import array_shape
 
 # Sizes of shapes are computed when they need no more instructions than this.
 _MOST_FOLDED = 1000

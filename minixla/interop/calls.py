@@ -19,9 +19,9 @@ from minixla.interop.sdy import RULE, SHARDING
 from minixla.interop.shardings import PLACEMENTS
 from minixla.interop.step import Step
 from minixla.interop.values import named, plain
+from minixla_ops.helpers.tuple_operations import leaf_shapes, without_tuples
 from minixla_ops.host.lapack import LapackCall, column_major, with_layouts
 from minixla_ops.host.targets import meaning
-from minixla_ops.vocabulary.tuple_operations import leaf_shapes, without_tuples
 
 #: Custom calls with an operation of ours, by the name under which portable artifacts keep them.
 _OPERATIONS = {"mhlo.topk": "TopK"}

@@ -10,19 +10,19 @@ from jax.tree_util import tree_unflatten
 from minixla.core.argument_kinds import checks_kinds
 from minixla.core.errors import ImportError_, TransformError, explain
 from minixla.core.graph import Graph
-from minixla.core.progress import shown_progress
 from minixla.core.shapes import AnyShape, Shape, TupleShape, TupleValue
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracer import Tracer
 from minixla.core.tracing import shape_of
 from minixla.engine.random_keys import as_key, flatten, without_keys
 from minixla.interop.module import Module
+from minixla.interop.progress import shown_progress
 from minixla.interop.reading import Opened, ProgramText, opened, read_module
 from minixla.interop.refusals import SUBJECT
 from minixla.interop.shardings import ShardyToo, refuse_shardings
 from minixla.sharding.explicit import explicit
+from minixla_ops.helpers.tuple_operations import tuple_leaves, without_tuples
 from minixla_ops.programs.call import call
-from minixla_ops.vocabulary.tuple_operations import tuple_leaves, without_tuples
 
 
 class ImportedFunction:

@@ -23,7 +23,7 @@ from minixla.core.tracing import closed_graph, evaluate_graph
 from minixla.interop.reading import read_module
 from minixla.interop.step import Step
 from minixla_ops.elementwise.incomplete import Betainc, Igamma, Igammac, Incomplete
-from minixla_ops.vocabulary.shorthand import ones_like
+from minixla_ops.helpers.shorthand import ones_like
 
 # Loops are not more steps than this from results.
 _FARTHEST = 12

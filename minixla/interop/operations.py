@@ -18,8 +18,8 @@ from minixla.interop.step import Step
 from minixla.interop.values import element_of, literal_of
 from minixla.transforms.vmap import vmap
 from minixla_ops.collectives.collective_groups import ProcessLists
+from minixla_ops.helpers.shorthand import array_shape
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers
-from minixla_ops.vocabulary.shorthand import array_shape
 
 #: Adds to the graph under construction and gives the results.
 Translation = Callable[[Step], Sequence[Value]]

@@ -17,10 +17,10 @@ from jax.extend.mlir.passmanager import PassManager
 from jax.interpreters.mlir import make_ir_context
 
 from minixla.core.errors import ImportError_, MinixlaError, explain
-from minixla.core.places import check_characters
 from minixla.core.shared_contexts import SharedContexts
 from minixla.engine.readers import Refusal, Sent, sent
 from minixla.engine.readers.written_constants import without_constants
+from minixla.engine.text_positions import check_characters
 from minixla.interop import refusals
 from minixla.interop.refusals import ADVICE, SUBJECT, located, refused_at
 

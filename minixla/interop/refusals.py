@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
 
-from minixla.core import places
+from minixla.engine import text_positions
 
 SUBJECT = "import_stablehlo"
 ADVICE = "Give a StableHLO module as MLIR text, bytecode or a portable artifact."
@@ -47,9 +47,9 @@ _PARSER_SAYS = {
     r"(un)?expected|unterminated|invalid|use of|redefinition|undefined|undeclared|reference to|"
     r"operation location alias|custom op|attempting|elements hex|cannot name": SYNTAX,
 }
-#: See `minixla.core.places`.
-located = partial(places.located, SUBJECT)
-refused_at = partial(places.refused_at, SUBJECT)
+#: See `minixla.engine.text_positions`.
+located = partial(text_positions.located, SUBJECT)
+refused_at = partial(text_positions.refused_at, SUBJECT)
 
 
 def callees_first(

@@ -98,12 +98,17 @@ class Constants:
 
     def array(self, value: Value) -> np.ndarray | None:
         """Return the numbers of a constant if it is small and does not depend on an input."""
+        found = self._arrays
+        if value in found:
+            return found[value]
         if not self._may_be_short(value) or not self(value):
+            found[value] = None
             return None
         number = splat_of(value)
         if number is not None and isinstance(value.shape, Shape):
-            return np.broadcast_to(number, value.shape.dimensions)
-        found, pending, count = self._arrays, [value], 0
+            found[value] = np.broadcast_to(number, value.shape.dimensions)
+            return found[value]
+        pending, count = [value], 0
         while pending:
             current = pending[-1]
             if current in found:

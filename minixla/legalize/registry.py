@@ -64,6 +64,7 @@ class Rule:
         operations: the classes of operations.
         element_types: the element types of the first operand, or of a constant; None for all.
         folds: whether the reference computes the result if the numbers of all operands are known.
+        reads_graph: whether `replace` reads the graph's values behind its operands.
         when: whether it applies to an operation and its operands.
         replace: `replace(operation, operands, target)` applies other operations to the operands,
             which are traced values, and returns the result (or tuple of results).
@@ -74,6 +75,7 @@ class Rule:
     operations: tuple[type[Operation], ...]
     element_types: Collection[ElementType] | None
     folds: bool
+    reads_graph: bool
     when: Condition
     replace: Callable[..., Any]
 
@@ -96,6 +98,7 @@ def legalize(
     *,
     element_types: Collection[ElementType] | None = None,
     folds: bool = False,
+    reads_graph: bool = False,
     when: Condition = lambda operation, operands, target: True,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function as the replacement of an operation on one platform.
@@ -111,6 +114,8 @@ def legalize(
             all. Operations on other types cost no time.
         folds: whether the pass computes the result with the operation's `reference` rule if the
             numbers of all operands are known: for operations that XLA folds incorrectly.
+        reads_graph: whether the function reads the graph's values behind its operands. All other
+            replacements are cached by operation and shapes.
         when: `when(operation, operands, target)` returns whether the rule applies; default: always.
             Operands are Values of the graph: `literal` is a constant's value, `instruction` the
             producer.
@@ -134,7 +139,7 @@ def legalize(
         name = replace.__name__
         if name in rules:
             raise ValueError(f"the platform {platform} has a rule named {name}; choose another")
-        rules[name] = Rule(name, platform, kinds, element_types, folds, when, replace)
+        rules[name] = Rule(name, platform, kinds, element_types, folds, reads_graph, when, replace)
         _table.cache_clear()
         return replace
 

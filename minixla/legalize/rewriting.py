@@ -9,13 +9,14 @@ import numpy as np
 from minixla.core.element_types import ElementType
 from minixla.core.graph import Annotations, Graph, Instruction, Value
 from minixla.core.operation import Operation
-from minixla.core.shapes import Shape
+from minixla.core.shapes import AnyShape, Shape
 from minixla.core.state import held, state
-from minixla.core.tracing import GraphTrace, GraphTracer, nested, tracing
+from minixla.core.tracing import GraphTrace, GraphTracer, closed_graph, nested, tracing
 from minixla.legalize.constants import CONSTANT, NOTHING, Constants, Fact, inputs_of, splat_of
 from minixla.legalize.registry import NOTES, Rule, Table, Target, active_rules
+from minixla_ops.helpers.shorthand import as_tuple
+from minixla_ops.programs.lowering import kept, without_lines
 from minixla_ops.programs.runs_programs import RunsPrograms
-from minixla_ops.vocabulary.shorthand import as_tuple
 
 
 def legalized(graph: Graph, target: Target, inputs: Sequence[Fact] = ()) -> Graph:
@@ -62,8 +63,15 @@ def _key(target: Target) -> tuple[Any, ...]:
 class _Pass:
     """Rewrites one graph."""
 
-    def __init__(self, graph: Graph, facts: Sequence[Fact], target: Target, table: Table) -> None:
-        self.graph, self.table = graph, table
+    def __init__(
+        self,
+        graph: Graph,
+        facts: Sequence[Fact],
+        target: Target,
+        table: Table,
+        used: tuple[Rule, ...] = (),
+    ) -> None:
+        self.graph, self.table, self.used = graph, table, used
         self.instructions: list[Instruction] = []
         self.values: dict[Value, Value] = {}
         known = Constants(graph, facts)
@@ -78,16 +86,17 @@ class _Pass:
             by_type = table.get(type(op))
             is_closed = op.is_plain or not isinstance(op, RunsPrograms)
             if by_type is not None and is_closed and not values:  # like `add`: the fast path
-                rules = by_type.get(_type_of(step))
-                is_plain = rules is None or not any(
-                    rule.when(op, operands, target) for rule in rules
-                )
+                is_plain = True
+                for rule in by_type.get(_type_of(step), ()):
+                    if rule.when(op, operands, target):
+                        is_plain = False
+                        break
             else:
                 is_plain = by_type is None and is_closed and not values
             if is_plain:  # the most common case
                 keep(step)
             else:
-                self.add(step, self.all(operands) if values else operands, ())
+                self.add(step, self.all(operands) if values else operands, self.used)
         if not values:
             return graph
         notes = graph.annotations and self._notes(graph.annotations)
@@ -113,6 +122,32 @@ class _Pass:
         self.instructions.append(step)
 
     def _apply(
+        self, rule: Rule, op: Operation, step: Instruction, operands: Any, used: tuple[Rule, ...]
+    ) -> None:
+        """Add the replacement of an instruction."""
+        if rule.folds or rule.reads_graph or not self._is_by_shapes(operands):
+            self._trace(rule, op, step, operands, used)
+            return
+        shapes, facts = [each.shape for each in operands], map(self._fact, operands)
+        target, off = Target(*self.target[:4]), state.disabled_rules
+        program = _replacement(op, tuple(shapes), tuple(facts), (*used, rule), target, off)
+        values = dict(zip(program.inputs, operands, strict=True))
+        for each in program.instructions:
+            made = each.again([values.get(value, value) for value in each.operands])
+            made.source = step.source
+            values.update(zip(each.results, made.results, strict=True))
+            self.instructions.append(made)
+        outputs = [values.get(value, value) for value in program.outputs]
+        self.values.update(zip(step.results, outputs, strict=True))
+
+    def _is_by_shapes(self, operands: Sequence[Value]) -> bool:
+        """Whether a program for any operands with these facts serves as the replacement."""
+        are_distinct = 0 < len(operands) == len(set(operands))
+        return are_distinct and not any(
+            self.target.is_constant(each) and splat_of(each) is None for each in operands
+        )
+
+    def _trace(
         self, rule: Rule, op: Operation, step: Instruction, operands: Any, used: tuple[Rule, ...]
     ) -> None:
         trace: Any = GraphTrace(state.trace)
@@ -165,6 +200,24 @@ class _Pass:
             for each in (notes.values, notes.rules)
         )
         return Annotations(values, notes.outputs, notes.meshes, rules)
+
+
+@kept
+def _replacement(
+    op: Operation,
+    shapes: tuple[AnyShape, ...],
+    facts: tuple[Fact, ...],
+    used: tuple[Rule, ...],
+    target: Target,
+    disabled: frozenset[tuple[str, str]],
+) -> Graph:
+    """Return the legalized program that the last of the rules replaces an operation with."""
+
+    def replaced(*operands: Any) -> Any:
+        return used[-1].replace(op, operands, target)
+
+    program = without_lines(closed_graph(replaced, shapes, used[-1].name))
+    return _Pass(program, facts, target, active_rules(target.platform), used).run().pruned()
 
 
 def _type_of(step: Instruction) -> ElementType | None:

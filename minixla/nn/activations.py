@@ -8,14 +8,14 @@ from typing import Any, TypeVar
 import minixla.numpy as np
 import minixla_ops as ops
 from minixla.core.element_types import F32
-from minixla.core.promotion import inexact_type, numeric_type
 from minixla.core.tracing import one_program, weak_type_of
 from minixla.numpy.element_functions import named, with_derivatives
 from minixla.numpy.operands import axis_of, kind_of, lifted, marked, operand_shape, shape_error
 from minixla.transforms import custom_jvp
 from minixla_ops.elementwise.families import in_f32
 from minixla_ops.elementwise.operators import Adjustment, convert
-from minixla_ops.vocabulary.shorthand import full_like
+from minixla_ops.elementwise.promotion import inexact_type, numeric_type
+from minixla_ops.helpers.shorthand import full_like
 
 _Activation = TypeVar("_Activation", bound=Callable[..., Any])
 

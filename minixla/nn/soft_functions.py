@@ -7,13 +7,13 @@ from typing import Any
 import minixla.numpy as np
 import minixla_ops as ops
 from minixla.core.element_types import F32, S32
-from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
 from minixla.numpy.operands import Axis, axis_of, inexact_operand, kind_of, operand_shape, spread
 from minixla.transforms import stop_gradient
 from minixla_ops.elementwise.operators import broadcast_to, convert
+from minixla_ops.elementwise.promotion import inexact_type
 
 
 @one_program("x", "where")

@@ -9,14 +9,14 @@ import numpy as np
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import F32, PRED
-from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import host_array, not_a_value, one_program, with_flags
 from minixla.numpy import operands
 from minixla.numpy.element_functions import named, placeable, transforms
 from minixla.numpy.operands import common_type, lifted, operand_shape, requested_type, static_sizes
 from minixla_ops.elementwise.operators import convert
-from minixla_ops.vocabulary.shorthand import splat
+from minixla_ops.elementwise.promotion import inexact_type
+from minixla_ops.helpers.shorthand import splat
 
 
 @placeable("device", "out_sharding")

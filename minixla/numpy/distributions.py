@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 import minixla.numpy as mnp
-from minixla.core.promotion import inexact_type
 from minixla.core.tracing import Tracer, one_program
 from minixla.numpy import operands
 from minixla.numpy.element_functions import named, placeable, refuse_complex
 from minixla.numpy.indexing import IndexUpdate, getitem
 from minixla.numpy.operands import Axis, convert, kind_of, lifted, operand_shape
+from minixla_ops.elementwise.promotion import inexact_type
 
 # Where a quantile lies between the sorted elements, as offsets alpha and beta of its place.
 # Source: Hyndman and Fan, Sample quantiles in statistical packages, 1996.

@@ -8,13 +8,13 @@ from typing import Any, TypeVar, cast
 import ml_dtypes
 import numpy as np
 
-from minixla.core import promotion
 from minixla.core.element_types import ElementType, canonical_element_type
 from minixla.core.element_types import element_type as _element_type
 from minixla.core.errors import MinixlaError
 from minixla.core.tracing import Tracer, weak_type_of
 from minixla.numpy import creation
 from minixla.numpy.operands import operand_shape, shape_error
+from minixla_ops.elementwise import promotion
 
 pi, e, inf, nan, newaxis = math.pi, math.e, math.inf, math.nan, None
 euler_gamma = float(np.euler_gamma)

@@ -18,7 +18,7 @@ from minixla.numpy import operands
 from minixla.numpy.operands import inexact_operand, keep_weak, kind_of, lifted, marked, promoted
 from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.operators import Adjustment, operand_shape
-from minixla_ops.vocabulary.shorthand import full_like, ones_like
+from minixla_ops.helpers.shorthand import full_like, ones_like
 
 Function = Callable[..., Any]
 Parameters = ParamSpec("Parameters")

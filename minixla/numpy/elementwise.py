@@ -9,7 +9,6 @@ from typing import Any
 
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core.promotion import inexact_type, numeric_type
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import one_program
 from minixla.numpy import element_functions as elements
@@ -19,7 +18,8 @@ from minixla.numpy.operands import convert, default_float, keep_weak, kind_of, l
 from minixla.numpy.ufuncs import with_methods
 from minixla_ops.elementwise import binary, complex_functions, operators, unary
 from minixla_ops.elementwise.families import in_f32
-from minixla_ops.vocabulary import shorthand
+from minixla_ops.elementwise.promotion import inexact_type, numeric_type
+from minixla_ops.helpers import shorthand
 
 # Operators.
 

@@ -12,13 +12,13 @@ from jax.numpy.fft import ifftshift as ifftshift
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import F32, ElementType
-from minixla.core.promotion import inexact_type
 from minixla.core.shapes import Shape
 from minixla.numpy import operands
 from minixla.numpy.element_functions import Row, family, named, placeable
 from minixla.numpy.operands import axes_of, axis_of, kind_of, lifted, operand_shape
 from minixla_ops.elementwise.operators import convert
-from minixla_ops.vocabulary.shorthand import splat
+from minixla_ops.elementwise.promotion import inexact_type
+from minixla_ops.helpers.shorthand import splat
 
 __all__ = ["fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn"]
 __all__ += ["ifftshift", "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn"]

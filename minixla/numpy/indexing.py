@@ -29,9 +29,9 @@ from minixla.numpy.index_parsing import (
 )
 from minixla.numpy.operands import common_type, keep_weak, kind_of, lifted, operand_shape
 from minixla_ops.elementwise.operators import broadcast_shapes, convert
+from minixla_ops.helpers.shorthand import full_like, zeros
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 from minixla_ops.programs.computations import extreme_of
-from minixla_ops.vocabulary.shorthand import full_like, zeros
 
 
 def getitem(array: Any, index: Any, mode: Any = None, fill_value: Any = None) -> Any:

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 import minixla_ops as ops
-from minixla.core.promotion import inexact_type
 from minixla.core.tracing import one_program
 from minixla.numpy import element_functions as elements
 from minixla.numpy.element_functions import Function, either, of_inexact, with_derivatives
@@ -18,7 +17,8 @@ from minixla.numpy.operands import kind_of
 from minixla.numpy.ufuncs import with_methods
 from minixla_ops.elementwise import complex_functions
 from minixla_ops.elementwise.families import in_f32
-from minixla_ops.vocabulary import shorthand
+from minixla_ops.elementwise.promotion import inexact_type
+from minixla_ops.helpers import shorthand
 
 
 def _own(slope: Function) -> Callable[[Function], Any]:

@@ -7,7 +7,6 @@ from typing import Any
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.errors import ShapeError
-from minixla.core.promotion import inexact_type
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
 from minixla.numpy.element_functions import Function, named, of_two, refuse_complex
@@ -15,7 +14,8 @@ from minixla.numpy.operands import as_bool, convert, lifted, listed, marked, ope
 from minixla.numpy.ufuncs import with_methods
 from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.conversion import sign_bit
-from minixla_ops.vocabulary import shorthand
+from minixla_ops.elementwise.promotion import inexact_type
+from minixla_ops.helpers import shorthand
 
 equal = of_two("equal", "Whether x1 == x2.")
 not_equal = of_two("not_equal", "Whether x1 != x2.")

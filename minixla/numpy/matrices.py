@@ -12,8 +12,8 @@ from minixla.core.tracing import one_program
 from minixla.numpy import operands
 from minixla.numpy.element_functions import named, placeable
 from minixla.numpy.operands import convert, lifted, operand_shape, shape_of_rank, static_size
-from minixla_ops.vocabulary import shorthand
-from minixla_ops.vocabulary.shorthand import splat
+from minixla_ops.helpers import shorthand
+from minixla_ops.helpers.shorthand import splat
 
 
 def _compared(name: str, compare: Any, N: Any, M: Any, k: Any, kind: ElementType) -> Any:

@@ -12,13 +12,13 @@ import minixla_ops as ops
 from minixla.core import element_types, errors
 from minixla.core.element_types import F32, ElementType, canonical_element_type
 from minixla.core.errors import ConcretizationError, ErrorType
-from minixla.core.promotion import inexact_type, result_type
 from minixla.core.shapes import Shape
 from minixla.core.source import warn
 from minixla.core.tracing import Tracer, current_trace, host_array, weak_type_of
 from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.operators import Adjustment, convert, operand_shape
-from minixla_ops.vocabulary.shorthand import array_shape, full_like
+from minixla_ops.elementwise.promotion import inexact_type, result_type
+from minixla_ops.helpers.shorthand import array_shape, full_like
 
 #: An axis, several, or all.
 Axis = int | Sequence[int] | None

@@ -7,14 +7,14 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core.promotion import inexact_type
 from minixla.core.whole_programs import one_program, plain_flags, with_flags
 from minixla.numpy import operands
 from minixla.numpy.element_functions import named
 from minixla.numpy.indexing import IndexUpdate, getitem
 from minixla.numpy.operands import convert, kind_of, lifted
 from minixla_ops.elementwise import operators
-from minixla_ops.vocabulary import shorthand
+from minixla_ops.elementwise.promotion import inexact_type
+from minixla_ops.helpers import shorthand
 
 _ARGUMENTS = """
 

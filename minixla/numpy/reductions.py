@@ -7,14 +7,14 @@ from typing import Any
 
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core.promotion import numeric_type
 from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
 from minixla.numpy.element_functions import Row, family, mended, transforms, with_rule
 from minixla.numpy.operands import Axis, convert, kind_of, lifted, operand_shape, refuse_out
+from minixla_ops.elementwise.promotion import numeric_type
+from minixla_ops.helpers import shorthand
 from minixla_ops.programs.computations import neutral_element
-from minixla_ops.vocabulary import shorthand
 
 _COMPUTATIONS: dict[str, Callable[..., Any]] = {"and": ops.and_, "or": ops.or_}
 _COMPUTATIONS |= {"add": ops.add, "mul": ops.mul, "max": ops.max, "min": ops.min}

@@ -14,7 +14,7 @@ import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program, with_flags
-from minixla.numpy import operands, orders
+from minixla.numpy import operands, sort_keys
 from minixla.numpy.element_functions import named
 from minixla.numpy.indexing import IndexUpdate, getitem
 from minixla.numpy.operands import convert, default_int, kind_of, lifted, operand_shape
@@ -27,10 +27,10 @@ def _runs(rows: Any, equal_nan: bool) -> tuple[Any, Any]:
     """The order of rows, and where in it a row is not that before."""
     count, *sizes = rows.shape
     size, kind = math.prod(sizes), kind_of(rows)
-    keys = orders.keys_of(mnp.reshape(rows, (count, size)), "unique")
+    keys = sort_keys.keys_of(mnp.reshape(rows, (count, size)), "unique")
     columns = [getitem(key, (slice(None), at)) for at in range(size) for key in keys]
     positions = ops.iota(Shape("s32", (count,)), 0)
-    order = orders.order_of(columns, 0) if columns and count else positions
+    order = sort_keys.order_of(columns, 0) if columns and count else positions
     ordered = getitem(rows, order)
     before = mnp.roll(ordered, 1, 0)
     differs = ops.ne(ordered, before)

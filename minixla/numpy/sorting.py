@@ -8,7 +8,7 @@ import numpy as np
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.tracing import one_program
-from minixla.numpy import operands, orders
+from minixla.numpy import operands, sort_keys
 from minixla.numpy.operands import convert, default_int, keep_weak, lifted, operand_shape
 
 
@@ -20,9 +20,9 @@ def _ordered(
         advice = "Leave kind and order out: sorting is stable."
         raise operands.value_error(subject, "kind and order are not supported", advice)
     a, _, place = operands.along(a, axis, subject)
-    keys = orders.keys_of(a, subject)
+    keys = sort_keys.keys_of(a, subject)
     keys = [ops.not_(key) for key in keys] if descending else keys
-    return a, orders.order_of(keys, place), place
+    return a, sort_keys.order_of(keys, place), place
 
 
 @one_program("a")
@@ -37,7 +37,7 @@ def sort(
 ) -> Any:
     """The elements along an axis in ascending order, NaN last; complex by real part first."""
     values, found, place = _ordered("sort", a, axis, descending, kind, order)
-    return keep_weak(orders.taken_along(lifted(values), found, place), a)
+    return keep_weak(sort_keys.taken_along(lifted(values), found, place), a)
 
 
 @one_program("a")
@@ -114,8 +114,8 @@ def _keys_sorted(*given: Any, axis: int) -> Any:
     if not shapes[0]:
         return mnp.zeros((), default_int())
     place = operands.axis_of(axis, len(shapes[0]), "lexsort")
-    found = [key for each in reversed(given) for key in orders.keys_of(each, "lexsort")]
-    return lifted(convert(orders.order_of(found, place), default_int()))
+    found = [key for each in reversed(given) for key in sort_keys.keys_of(each, "lexsort")]
+    return lifted(convert(sort_keys.order_of(found, place), default_int()))
 
 
 # Where elements are in an order.
@@ -149,13 +149,13 @@ def searchsorted(
     size = operands.shape_of_rank(a, (1,), "searchsorted", "Give a vector.").size
     a = a if sorter is None else mnp.take(a, sorter)
     elements, values = operands.convert_all("searchsorted", [a, v])
-    keys, others = (orders.keys_of(each, "searchsorted") for each in (elements, values))
+    keys, others = (sort_keys.keys_of(each, "searchsorted") for each in (elements, values))
     if method != "compare_all":
-        return orders.places_of(keys, others, side == "right")
+        return sort_keys.places_of(keys, others, side == "right")
     sizes = (*operand_shape(v, "searchsorted").dimensions, size)
     keys = [mnp.broadcast_to(each, sizes) for each in keys]
     others = [mnp.broadcast_to(mnp.expand_dims(each, -1), sizes) for each in others]
-    is_before = orders.comes_before(keys, others, side == "right")
+    is_before = sort_keys.comes_before(keys, others, side == "right")
     return mnp.sum(is_before, -1, np.int32)
 
 

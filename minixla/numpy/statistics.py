@@ -6,7 +6,6 @@ from typing import Any
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import ElementType
-from minixla.core.promotion import inexact_type
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
 from minixla.numpy.element_functions import Row, family, refuse_complex, root
@@ -14,7 +13,8 @@ from minixla.numpy.indexing import getitem
 from minixla.numpy.operands import Axis, axes_of, convert_all, inexact_operand, kind_of, lifted
 from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.operators import convert
-from minixla_ops.vocabulary import shorthand
+from minixla_ops.elementwise.promotion import inexact_type
+from minixla_ops.helpers import shorthand
 
 
 def _present(a: Any, where: Any, subject: str, skips_nan: bool) -> Any:

@@ -11,7 +11,6 @@ import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import F32
 from minixla.core.errors import ShapeError
-from minixla.core.promotion import inexact_type
 from minixla.core.tracing import one_program, weak_type_of, with_flags
 from minixla.numpy import operands
 from minixla.numpy.element_functions import mended, transforms, with_rule
@@ -23,8 +22,9 @@ from minixla.numpy.operands import (
     marked,
     operand_shape,
 )
+from minixla_ops.elementwise.promotion import inexact_type
+from minixla_ops.helpers.shorthand import as_tuple
 from minixla_ops.linear_algebra.matrices import adjoint, diagonal, product
-from minixla_ops.vocabulary.shorthand import as_tuple
 
 __all__ = ["cholesky", "det", "inv", "lstsq", "qr", "slogdet", "solve", "tensorinv", "tensorsolve"]
 

@@ -16,8 +16,8 @@ from minixla.numpy.element_functions import placeable
 from minixla.numpy.indexing import IndexUpdate, getitem
 from minixla.numpy.operands import Axis, concrete, convert, default_int, lifted, operand_shape
 from minixla_ops.elementwise import operators
+from minixla_ops.helpers import shorthand
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers
-from minixla_ops.vocabulary import shorthand
 
 
 def _integers(indices: Any, subject: str, of_flags: bool = False) -> Any:

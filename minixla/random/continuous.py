@@ -15,7 +15,7 @@ from minixla.numpy.operands import convert, default_float
 from minixla.random import drawing
 from minixla.random.drawing import floats
 from minixla.random.sampling import finfo, refuse_narrowing, requested, sampler, sizes_of
-from minixla_ops.vocabulary.shorthand import full_like
+from minixla_ops.helpers.shorthand import full_like
 
 Sizes = tuple[int, ...]
 

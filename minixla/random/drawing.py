@@ -10,7 +10,7 @@ from minixla.core.element_types import ELEMENT_TYPES, F32, S32, U32, ElementType
 from minixla.engine.random_keys import KeyNumbers
 from minixla.numpy.operands import convert, default_float, default_int, kind_of
 from minixla.random.sampling import finfo, random_bits, setting, split_keys
-from minixla_ops.vocabulary.shorthand import full_like
+from minixla_ops.helpers.shorthand import full_like
 
 
 def floats(

@@ -24,7 +24,7 @@ from minixla.random.sampling import (
     split_keys,
 )
 from minixla_ops.elementwise.operators import operand_shape
-from minixla_ops.vocabulary.shorthand import full_like
+from minixla_ops.helpers.shorthand import full_like
 
 
 @sampler("a")

@@ -11,7 +11,7 @@ import minixla_ops as ops
 from minixla.core import Shape
 from minixla.core.element_types import ELEMENT_TYPES, U32, U64
 from minixla_ops.elementwise.operators import convert, operand_shape
-from minixla_ops.vocabulary.shorthand import full_like, splat
+from minixla_ops.helpers.shorthand import full_like, splat
 
 Sizes = Sequence[int]
 #: How many draws apart the keys are that `unsafe_rbg` takes of its generator.

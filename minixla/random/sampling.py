@@ -14,7 +14,6 @@ import minixla.numpy as mnp
 from minixla.core import Graph, Shape
 from minixla.core.attributes import spelling
 from minixla.core.element_types import U32, ElementType
-from minixla.core.promotion import promote_types
 from minixla.core.shapes import shape_of_data
 from minixla.core.tracebacks import hide_frames
 from minixla.core.tracing import Tracer, closed_graph, weak_type_of
@@ -24,6 +23,7 @@ from minixla.numpy import operands
 from minixla.numpy.operands import kind_of, requested_type, shape_error, static_sizes, value_error
 from minixla.random.implementations import IMPLEMENTATIONS, Implementation
 from minixla_ops.elementwise.operators import broadcast_shapes, operand_shape
+from minixla_ops.elementwise.promotion import promote_types
 from minixla_ops.programs.call import call
 from minixla_ops.programs.lowering import without_lines
 

@@ -15,9 +15,9 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from minixla.core.errors import DeadlockError, ShapeError, explain
-from minixla.core.processes import Meeting, Process, ProcessId, running_on
 from minixla.core.source import Source, find_source
 from minixla.core.state import state
+from minixla_ops.collectives.processes import Meeting, Process, ProcessId, running_on
 
 # How long threads have to end when the user has interrupted a simulation.
 _SECONDS = 1.0

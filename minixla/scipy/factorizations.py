@@ -6,11 +6,11 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core.promotion import inexact_type
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
 from minixla.numpy.operands import convert, lifted, operand_shape
 from minixla.numpy.systems import matrices
+from minixla_ops.elementwise.promotion import inexact_type
 from minixla_ops.linear_algebra.lu import permutation_of
 from minixla_ops.linear_algebra.matrices import permuted, triangle
 from minixla_ops.linear_algebra.solving import solve_by_lu

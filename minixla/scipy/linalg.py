@@ -21,7 +21,6 @@ from jax.scipy.linalg import *
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core import docstrings
-from minixla.core.promotion import inexact_type
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
 from minixla.numpy.isometries import isometry
@@ -31,6 +30,7 @@ from minixla.scipy.factorizations import TRANSPOSES, pair
 from minixla.scipy.factorizations import lu as lu
 from minixla.scipy.factorizations import lu_factor as lu_factor
 from minixla.scipy.factorizations import lu_solve as lu_solve
+from minixla_ops.elementwise.promotion import inexact_type
 from minixla_ops.linear_algebra.matrices import adjoint, product
 
 _TRANSPOSES: dict[Any, str] = dict(TRANSPOSES)

@@ -7,11 +7,11 @@ from typing import Any
 
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core.promotion import inexact_type
 from minixla.core.tracing import one_program
 from minixla.numpy.element_functions import Function, named, refuse_complex, with_derivatives
 from minixla.numpy.operands import marked, promoted
 from minixla_ops.elementwise.families import in_f32
+from minixla_ops.elementwise.promotion import inexact_type
 
 
 def of_reals(*derivatives: Function | None) -> Callable[[Function], Any]:

@@ -17,7 +17,6 @@ from minixla.core.graph import Graph, Value, remembered
 from minixla.core.hlo_text import quoted as hlo_quoted
 from minixla.core.linear import zeros_like
 from minixla.core.operation import EVERY_OPERAND, register
-from minixla.core.processes import current_process
 from minixla.core.shapes import Shape
 from minixla.core.stablehlo_text import quoted
 from minixla.core.symbolic_zeros import pullback_by
@@ -27,10 +26,11 @@ from minixla.sharding.axes import AxisRef, Part, size_of
 from minixla.sharding.mesh import MESH_NAME, Mesh
 from minixla.sharding.operations import Shardings, with_open
 from minixla.sharding.tensor_sharding import DimensionSharding, TensorSharding
+from minixla_ops.collectives.processes import current_process
+from minixla_ops.helpers.shorthand import array_shape
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.programs.runs_programs import RunsPrograms, program
-from minixla_ops.vocabulary.shorthand import array_shape
 
 
 @register

@@ -28,10 +28,10 @@ from minixla.sharding.propagation.driver import common_mesh
 from minixla.sharding.propagation.factors import Tensor
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.sharding.value_shardings import sharding_of
+from minixla_ops.helpers.shorthand import as_tuple
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.lowering import Lowered, lowered_program
 from minixla_ops.programs.runs_programs import program as program_of
-from minixla_ops.vocabulary.shorthand import as_tuple
 
 #: The axes along which each factor of a rule is cut.
 Cuts = list[tuple[Part, ...]]

@@ -29,8 +29,8 @@ from minixla.core.sharding_rule import (
     factor_symbol,
 )
 from minixla.core.tracing import nested
+from minixla_ops.helpers.shorthand import as_tuple
 from minixla_ops.programs.computations import MONOIDS, identity_of, monoid_of
-from minixla_ops.vocabulary.shorthand import as_tuple
 
 Arrays = Sequence[np.ndarray]
 

@@ -19,7 +19,7 @@ from minixla.interop import ImportedProgram
 from minixla.interop.sharding_passes import read_program as read_sharded
 from minixla.interop.sharding_passes import run_pass
 from minixla.tools.command_line import BadInput
-from minixla_ops.vocabulary.tuple_operations import without_tuples
+from minixla_ops.helpers.tuple_operations import without_tuples
 
 # Blanks and a comment before HLO text.
 _COMMENT = re.compile(rb"\s*(?://[^\n]*\n)?")

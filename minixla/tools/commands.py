@@ -18,10 +18,10 @@ from jax.extend.mlir.dialects import stablehlo
 from minixla import interop
 from minixla.core import Graph, Shape, shape_of
 from minixla.core.linear import spread
-from minixla.core.progress import shown_progress
 from minixla.core.source import PROGRAM_TEXT, skip_callers
 from minixla.core.tables import plain, terminal_width
 from minixla.interop import ImportedProgram
+from minixla.interop.progress import shown_progress
 from minixla.tools import command_inputs as inputs
 from minixla.tools import command_line, drawing
 from minixla.tools.command_line import BadInput

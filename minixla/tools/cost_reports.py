@@ -12,7 +12,7 @@ from minixla.core import Graph, Shape
 from minixla.core.errors import TransformError, explain
 from minixla.core.tables import Report, Table, shown_number
 from minixla.core.tracing import _state
-from minixla.engine import far, kernels, run_graph
+from minixla.engine import cross_compile, kernels, run_graph
 from minixla.engine.meshes import abstract_mesh, spec_of
 from minixla.sharding.mesh import Mesh
 from minixla.tools.costs import Cost, byte_count, graph_cost, instruction_cost, peak_bytes, summed
@@ -108,7 +108,7 @@ def cost(
         >>> report.total.flops, report.memory["arguments"]
         (2000, 4000)
     """
-    count = 1 if platform is None else far.platform_named(platform).size
+    count = 1 if platform is None else cross_compile.platform_named(platform).size
     chips = Mesh(None, ("devices",), shape=(count,)) if count > 1 else None
     with mesh_in_force(_state.mesh or chips):
         # `graph` of an imported program is the Graph itself.
@@ -135,7 +135,7 @@ def cost_report(graph: Graph, with_xla: bool = True, platform: str | None = None
         try:
             with kernels.left_out():
                 compiled = run.lower(*given).compile()
-            return _report(graph, far.analysed(compiled).numbers)
+            return _report(graph, cross_compile.analysed(compiled).numbers)
         except (RuntimeError, TypeError, ValueError):  # whatever JAX and XLA refuse has no costs
             return _report(graph)
 
@@ -165,10 +165,11 @@ def costs_on(
 
     The first are named as in a `CostReport`. See `cost` for `platform`, and for what is raised.
     """
-    target = far.platform_named(platform)
+    target = cross_compile.platform_named(platform)
     try:
-        compiled = far.compile_far(target, far.exported_for(target, jitted, args, kwargs))
-    except far.Refused as refused:
+        exported = cross_compile.exported_for(target, jitted, args, kwargs)
+        compiled = cross_compile.compile_for(target, exported)
+    except cross_compile.Refused as refused:
         problem = f"XLA does not compile it for {target}: {str(refused)[:1000]}"
         advice = "docs/platforms.md lists what each platform lacks."
         name = getattr(jitted, "__name__", "function")
@@ -176,13 +177,14 @@ def costs_on(
     rows = sorted(device_rows(compiled.text), key=lambda row: -(row.cycles or 0))
     cycles = float(sum(row.cycles or 0 for row in rows))
     numbers = compiled.numbers | ({"cycles": cycles} if cycles else {})
-    return numbers | far.seconds_on(target, numbers), rows
+    return numbers | cross_compile.seconds_on(target, numbers), rows
 
 
 def _report(
     graph: Graph, xla: Any = None, rows: Sequence[DeviceRow] = (), platform: str | None = None
 ) -> CostReport:
-    graph, where = inlined(graph).pruned(), str(far.platform_named(platform)) if platform else ""
+    graph = inlined(graph).pruned()
+    where = str(cross_compile.platform_named(platform)) if platform else ""
     given, made = byte_count(graph.input_shapes), byte_count(graph.output_shapes)
     memory = {"arguments": given, "results": made, "peak": peak_bytes(graph)}
     costs: dict[str, list[Cost]] = {}

@@ -13,8 +13,8 @@ from minixla.core.shapes import AnyShape, Shape
 from minixla_ops.control_flow.loop_trips import known_trips
 from minixla_ops.elementwise.families import Elementwise
 from minixla_ops.elementwise.transcendental import FloatUnary
+from minixla_ops.helpers.tuple_operations import leaf_shapes
 from minixla_ops.programs.lowering import is_lowered, lowered_program
-from minixla_ops.vocabulary.tuple_operations import leaf_shapes
 
 
 class Cost(NamedTuple):

@@ -8,8 +8,8 @@ import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr
 
 from minixla.core.errors import check_arguments
-from minixla.core.progress import shown_progress
 from minixla.core.tracebacks import api_boundary
+from minixla.interop.progress import shown_progress
 from minixla.tools.checked_function import CheckedFunction
 from minixla.tools.checked_program import CheckedProgram
 from minixla.tools.derivative_check import check_derivatives

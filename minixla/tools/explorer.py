@@ -17,13 +17,13 @@ from typing import Any, Literal, get_args
 import numpy as np
 from jax import ShapeDtypeStruct
 
-from minixla.core.children import end_child, start_child
 from minixla.core.errors import AttributeValueError, TransformError, check_arguments, explain
 from minixla.core.graph import Graph
-from minixla.core.progress import in_notebook, shown_progress
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import evaluate_graph
 from minixla.engine.random_keys import flatten
+from minixla.engine.subprocesses import end_child, start_child
+from minixla.interop.progress import in_notebook, shown_progress
 from minixla.tools.checked_function import check_repeatable
 from minixla.tools.cross_check import cross_check
 from minixla.tools.evaluators import EVALUATORS

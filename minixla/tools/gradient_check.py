@@ -10,8 +10,8 @@ from jax.tree_util import keystr, tree_flatten_with_path, tree_leaves, tree_unfl
 from minixla.core import shape_of
 from minixla.core.errors import DerivativeError, check_arguments, explain
 from minixla.core.linear import spread
-from minixla.core.progress import shown_progress
 from minixla.core.tracebacks import api_boundary
+from minixla.interop.progress import shown_progress
 from minixla.tools.differences import Leaf
 from minixla.tools.gradient_comparison import MODES, Check, Function
 from minixla.tools.graph_parts import is_inexact

@@ -23,9 +23,9 @@ from minixla.core.errors import (
     explain,
 )
 from minixla.core.operation import Operation
-from minixla.core.progress import shown_progress
 from minixla.core.tracebacks import api_boundary
 from minixla.extension.registered import RegisteredOperation
+from minixla.interop.progress import shown_progress
 from minixla.sharding.probing import wrong_factors
 from minixla.tools.cross_check import cross_check
 from minixla.tools.evaluators import REFERENCE

@@ -10,7 +10,7 @@ import numpy as np
 
 from minixla.core import attributes as kinds
 from minixla.core.element_types import ELEMENT_TYPES
-from minixla.extension.kinds import EnumerationKind, TypeKind
+from minixla.extension.attribute_types import EnumerationKind, TypeKind
 from minixla.tools.comparison import real_part_info
 
 #: Where a case is varied in element types, those that are tried.

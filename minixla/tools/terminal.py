@@ -35,7 +35,7 @@ def _watch(reader: int) -> None:
         pass
     time.sleep(_SECONDS)
     # Loading it would load NumPy; where it is not loaded, there are no children.
-    children = sys.modules.get("minixla.core.children")
+    children = sys.modules.get("minixla.engine.subprocesses")
     if children is not None:
         children.end_children()
     os._exit(INTERRUPTED)

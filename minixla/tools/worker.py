@@ -14,8 +14,8 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 from jax.interpreters.mlir import make_ir_context
 
-from minixla.core.children import Helper, HelperDied, receive, send, stream_to_parent
 from minixla.core.shapes import Shape
+from minixla.engine.subprocesses import Helper, HelperDied, receive, send, stream_to_parent
 
 
 class OracleError(NotImplementedError):

@@ -14,7 +14,7 @@ from minixla.core.tracebacks import hiding_frames
 from minixla.core.tracing import Tracer, _state, leaked, weak_type_of
 from minixla.engine import float0
 from minixla.engine.structures import subtrees
-from minixla.transforms import places
+from minixla.transforms import pytree_paths
 from minixla.transforms.typed_functions import Function, Numbers, Wrapper
 
 #: The attribute that names the others that are methods.
@@ -86,12 +86,12 @@ def positions(argnums: Numbers, count: int, subject: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def leaving(values: Sequence[Any], subject: str, where: places.Places) -> list[Any]:
+def leaving(values: Sequence[Any], subject: str, where: pytree_paths.Places) -> list[Any]:
     """Results of a transformed function as values of the current trace, to which they return."""
     for value in values:
         if isinstance(value, Tracer) and not _state.trace.reaches(value):
             raise leaked(value, subject)
-    return places.lifted_leaves(subject, values, where)
+    return pytree_paths.lifted_leaves(subject, values, where)
 
 
 def check_marks(subject: str, fun: Function, **marks: Any) -> None:
@@ -101,7 +101,7 @@ def check_marks(subject: str, fun: Function, **marks: Any) -> None:
         AttributeValueError: for the first.
     """
     listed = {mark: _as_tuple(given) for mark, given in marks.items()}
-    parameters = places.parameters_of(fun) if any(listed.values()) else []
+    parameters = pytree_paths.parameters_of(fun) if any(listed.values()) else []
     kinds, name = {each.kind for each in parameters}, getattr(fun, "__name__", "the function")
     unnamed = Parameter.POSITIONAL_ONLY, Parameter.VAR_POSITIONAL
     names = [each.name for each in parameters if each.kind not in unnamed]
@@ -144,7 +144,7 @@ class Arguments:
     @classmethod
     def besides(cls, subject: str, fun: Function, args: Any, kwargs: Any, static: Numbers) -> Self:
         """All but the static ones, which are named by position."""
-        skipped = places.numbers_among(static, len(args))
+        skipped = pytree_paths.numbers_among(static, len(args))
         numbers = [n for n in range(len(args)) if n not in skipped] if skipped else None
         return cls(subject, fun, args, kwargs, numbers)
 
@@ -158,18 +158,18 @@ class Arguments:
     def where(self) -> list[str]:
         """The places of the leaves, for messages."""
         numbers = range(len(self._args)) if self.numbers is None else self.numbers
-        names = places.parameter_names(self._fun, len(self._args))
+        names = pytree_paths.parameter_names(self._fun, len(self._args))
         pairs = [(names[n], self._args[n]) for n in numbers]
         pairs += sorted((self._kwargs or {}).items())
         return [each for name, value in pairs for each in float0.places(f"argument {name}", value)]
 
     def shapes(self) -> list[Any]:
         """The shapes of the leaves, which must be arrays."""
-        return places.leaf_shapes(self.subject, self.leaves, self.where)
+        return pytree_paths.leaf_shapes(self.subject, self.leaves, self.where)
 
     def lifted(self) -> list[Any]:
         """The leaves as values of the current trace."""
-        return places.lifted_leaves(self.subject, self.leaves, self.where)
+        return pytree_paths.lifted_leaves(self.subject, self.leaves, self.where)
 
     def signature(self, shapes: Sequence[Any] | None = None) -> Signature:
         """What is known of the leaves; or of parts of them, which have other shapes."""
@@ -200,13 +200,14 @@ class StaticArguments:
     def __init__(self, fun: Function, argnums: Any, argnames: Any) -> None:
         self._fun, self._argnums, self._argnames = fun, _as_tuple(argnums), _as_tuple(argnames)
         self._is_any = bool(self._argnums or self._argnames)
-        self._parameters = [each.name for each in places.parameters_of(fun)] if self._is_any else []
+        parameters = pytree_paths.parameters_of(fun) if self._is_any else ()
+        self._parameters = [parameter.name for parameter in parameters]
 
     def split(self, subject: str, args: Any, kwargs: Any) -> tuple[Arguments, list[Any]]:
         """The other arguments; and the static ones, each in a pair with its number or name."""
         if not self._is_any:
             return Arguments(subject, self._fun, args, kwargs), []
-        parameters, among, count = self._parameters, places.numbers_among, len(args)
+        parameters, among, count = self._parameters, pytree_paths.numbers_among, len(args)
         named = [parameters.index(name) for name in self._argnames if name in parameters]
         numbers = among([*among(self._argnums, count), *named], count)
         names = {*self._argnames, *[parameters[n] for n in among(self._argnums, len(parameters))]}

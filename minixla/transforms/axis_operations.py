@@ -21,11 +21,11 @@ from minixla.core.shapes import AnyShape
 from minixla.core.tracing import closed_graph
 from minixla.engine.devices import bound_axes
 from minixla.transforms.arguments import misfit
+from minixla_ops.helpers import batch_dimensions as batching
+from minixla_ops.helpers.shorthand import array_shape, zeros
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.computations import neutral_element, sum_over
 from minixla_ops.programs.lowering import without_lines
-from minixla_ops.vocabulary import batch_dimensions as batching
-from minixla_ops.vocabulary.shorthand import array_shape, zeros
 
 Groups = tuple[tuple[int, ...], ...]
 

@@ -15,9 +15,9 @@ from minixla.core.tracing import current_trace
 from minixla.engine import stage_for_jax
 from minixla.transforms.arguments import checked_function
 from minixla.transforms.debugging import HostCallback, OfArrays
-from minixla.transforms.places import leaf_shapes
-from minixla_ops.vocabulary.batch_dimensions import add_batch, batch_size, move_dimension
-from minixla_ops.vocabulary.shorthand import array_shape
+from minixla.transforms.pytree_paths import leaf_shapes
+from minixla_ops.helpers.batch_dimensions import add_batch, batch_size, move_dimension
+from minixla_ops.helpers.shorthand import array_shape
 
 _METHODS = (None, "sequential", "sequential_unrolled", "expand_dims", "broadcast_all")
 

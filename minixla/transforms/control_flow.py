@@ -26,14 +26,14 @@ from minixla.engine.float0 import flatten, places, structure_places
 from minixla.engine.program import is_disabled
 from minixla.numpy.operands import static_int
 from minixla.transforms.arguments import Arguments, Signature, checked_function, misfit
-from minixla.transforms.places import Places, lifted_leaves, other_structure, parameter_names
+from minixla.transforms.pytree_paths import Places, lifted_leaves, other_structure, parameter_names
 from minixla.transforms.staging import Staged, reading_all, stage
 from minixla.transforms.typed_functions import Function, Result
 from minixla.typing import ArrayLike
 from minixla_ops.control_flow.conditional import Conditional
 from minixla_ops.control_flow.loops import While
+from minixla_ops.helpers.shorthand import array_shape
 from minixla_ops.programs.runs_programs import program
-from minixla_ops.vocabulary.shorthand import array_shape
 
 #: The default of `operand`; None would be a valid operand.
 _ABSENT: Any = object()

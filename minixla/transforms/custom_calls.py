@@ -17,11 +17,11 @@ from minixla.engine import stage_for_jax
 from minixla.engine.jax_private import disable_bwd_checks
 from minixla.transforms.arguments import misfit
 from minixla_ops.elementwise.families import ALL, Unary
+from minixla_ops.helpers.batch_dimensions import move_batch, move_dimension
+from minixla_ops.helpers.shorthand import array_shape
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.computations import sum_over
 from minixla_ops.programs.reference_evaluation import reference_graph
-from minixla_ops.vocabulary.batch_dimensions import move_batch, move_dimension
-from minixla_ops.vocabulary.shorthand import array_shape
 
 
 class Unchanged(Unary):

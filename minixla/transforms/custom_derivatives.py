@@ -21,7 +21,7 @@ from minixla.engine.structures import LEAF, subtrees
 from minixla.transforms import arguments, custom_calls
 from minixla.transforms.arguments import Arguments, misfit
 from minixla.transforms.gradients import derivative_of
-from minixla.transforms.places import check_leaves, parameters_of
+from minixla.transforms.pytree_paths import check_leaves, parameters_of
 from minixla.transforms.typed_functions import Function, Numbers, Parameters, Result, Wrapper
 
 

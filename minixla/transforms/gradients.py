@@ -20,11 +20,11 @@ from minixla.engine.float0 import (
 from minixla.engine.random_keys import flatten
 from minixla.transforms.arguments import Arguments, in_place_of, leaving, misfit
 from minixla.transforms.linear_functions import Pullback, Sides, checked_tangents
-from minixla.transforms.places import Places
+from minixla.transforms.pytree_paths import Places
 from minixla.transforms.sharing import shares
 from minixla.transforms.typed_functions import Aux, Function, Numbers, Parameters, Result
 from minixla.typing import PyTree
-from minixla_ops.vocabulary.shorthand import array_shape, ones_like
+from minixla_ops.helpers.shorthand import array_shape, ones_like
 
 #: Kinds of element types that may be differentiated, or stand for zeros.
 INEXACT = "float", "complex"

@@ -21,7 +21,7 @@ from minixla.transforms.sharing import shares
 from minixla.transforms.typed_functions import Aux, Function, Numbers, Parameters, Result
 from minixla.transforms.vmap import vmap
 from minixla.typing import PyTree
-from minixla_ops.vocabulary.shorthand import array_shape
+from minixla_ops.helpers.shorthand import array_shape
 
 
 @overload

@@ -26,7 +26,7 @@ from minixla.engine import forget_traces, jitted, lowered, raise_ours, stage_for
 from minixla.transforms import arguments
 from minixla.transforms.evaluation import closed
 from minixla.transforms.layouts import JitLayouts
-from minixla.transforms.places import check_leaves
+from minixla.transforms.pytree_paths import check_leaves
 from minixla.transforms.sharing import Shared, remembered_by, shared_by
 from minixla.transforms.staging import stage_once
 from minixla.transforms.typed_functions import Function, JitOptions, Jitted, Parameters, Result

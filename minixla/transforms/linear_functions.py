@@ -23,7 +23,7 @@ from minixla.core.tracing import shape_of
 from minixla.engine.float0 import float0_zeros, is_float0, structure_places, with_float0
 from minixla.engine.random_keys import without_keys
 from minixla.transforms.arguments import Signature, misfit
-from minixla.transforms.places import Places, lifted_leaves, other_structure
+from minixla.transforms.pytree_paths import Places, lifted_leaves, other_structure
 from minixla.transforms.staging import Staged, stage
 from minixla_ops.programs.call import call
 

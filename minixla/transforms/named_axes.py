@@ -25,7 +25,7 @@ from minixla.transforms import axis_operations
 from minixla.transforms.arguments import misfit
 from minixla.transforms.axis_operations import AxisExtreme, AxisOperation, AxisSum, Groups
 from minixla.typing import Array, AxisName
-from minixla_ops.vocabulary.shorthand import array_shape
+from minixla_ops.helpers.shorthand import array_shape
 
 #: Members of each group, as users give them; None: all are one.
 Lists = Sequence[Sequence[int]] | None

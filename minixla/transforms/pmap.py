@@ -28,14 +28,14 @@ from minixla.sharding.mesh import MESH_NAME, Mesh
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.transforms.arguments import Arguments, Cache, check_marks, in_place_of, misfit
 from minixla.transforms.named_axes import UNNAMED, MeshAxis, mapped_axis
-from minixla.transforms.places import check_leaves, numbers_among
+from minixla.transforms.pytree_paths import check_leaves, numbers_among
 from minixla.transforms.shard_map import of_first
 from minixla.transforms.staging import stage_once, static_key
 from minixla.transforms.typed_functions import Parameters, PmapOptions, Result
 from minixla.transforms.vmap import mapped_shapes, out_axis, vmap
 from minixla.typing import PyTree
+from minixla_ops.helpers.shorthand import array_shape
 from minixla_ops.programs.runs_programs import program
-from minixla_ops.vocabulary.shorthand import array_shape
 
 _AXIS = "devices"
 Axes = tuple[int | None, ...]

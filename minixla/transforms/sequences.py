@@ -25,11 +25,11 @@ from minixla.transforms.control_flow import (
     stable_body,
     steps_at_a_time,
 )
-from minixla.transforms.places import lifted_leaves, other_structure
+from minixla.transforms.pytree_paths import lifted_leaves, other_structure
 from minixla.transforms.typed_functions import Function, Result
 from minixla.transforms.vmap import vmap
 from minixla_ops.control_flow.scan import scan_all
-from minixla_ops.vocabulary.shorthand import array_shape
+from minixla_ops.helpers.shorthand import array_shape
 
 
 @api_boundary

@@ -40,8 +40,8 @@ from minixla.transforms.named_axes import MeshAxis, mapped_axis
 from minixla.transforms.staging import Staged, stage_once
 from minixla.transforms.typed_functions import Parameters, Result
 from minixla.typing import PyTree
+from minixla_ops.helpers.shorthand import array_shape, zeros_like
 from minixla_ops.programs.runs_programs import program
-from minixla_ops.vocabulary.shorthand import array_shape, zeros_like
 
 Names = tuple[tuple[str, ...], ...]
 

@@ -14,7 +14,7 @@ from minixla.engine.float0 import is_float0, member_of, places, stand_in, with_a
 from minixla.engine.random_keys import flatten, key_ranks, shapes_of_members
 from minixla.transforms.arguments import Arguments, flatten_prefix, in_place_of, leaving, misfit
 from minixla.transforms.named_axes import batch_axis, mapped_axis
-from minixla.transforms.places import leaf_shapes
+from minixla.transforms.pytree_paths import leaf_shapes
 from minixla.transforms.sharing import shares
 from minixla.transforms.typed_functions import Parameters, Result
 from minixla.typing import PyTree

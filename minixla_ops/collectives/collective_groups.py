@@ -9,9 +9,9 @@ import numpy as np
 from minixla.core import Operation, Shape, attributes, register
 from minixla.core.attributes import Boolean, Integer, Integers, Literal, ShapeAttribute, attribute
 from minixla.core.errors import TransformError, explain
-from minixla.core.processes import Meeting, ProcessId, current_process
 from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION
-from minixla_ops.vocabulary.shorthand import as_results
+from minixla_ops.collectives.processes import Meeting, ProcessId, current_process
+from minixla_ops.helpers.shorthand import as_results
 
 Groups = Sequence[Sequence[int]]
 

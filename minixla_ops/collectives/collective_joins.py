@@ -7,8 +7,8 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core.attributes import Dimension, Integer, attribute
 from minixla.core.operation import register
-from minixla.core.processes import current_process
 from minixla_ops.collectives import collective_groups
+from minixla_ops.collectives.processes import current_process
 
 
 @register

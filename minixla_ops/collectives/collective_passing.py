@@ -8,10 +8,10 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core import Shape, register
 from minixla.core.attributes import Boolean, attribute
-from minixla.core.processes import current_process
 from minixla_ops.collectives.collective_groups import CHANNEL, GROUPS, Collective, ProcessLists
+from minixla_ops.collectives.processes import current_process
+from minixla_ops.helpers.shorthand import add_cotangents, splat
 from minixla_ops.programs.lowering import Lowered
-from minixla_ops.vocabulary.shorthand import add_cotangents, splat
 
 _ONCE = "A process sends to one target at most and receives from one source at most."
 

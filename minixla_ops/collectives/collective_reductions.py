@@ -12,18 +12,18 @@ from minixla.core import Graph, register, shape_of
 from minixla.core.attributes import Dimension, Instance, Integer, attribute
 from minixla.core.builders import builds
 from minixla.core.linear import spread
-from minixla.core.processes import current_process
 from minixla.core.shapes import Shape, TupleValue
 from minixla_ops.collectives import collective_groups
+from minixla_ops.collectives.processes import current_process
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.folds.fold_programs import fold_in_order
+from minixla_ops.helpers.batch_dimensions import to_front
+from minixla_ops.helpers.shorthand import array_shape, as_results, as_tuple, splat
+from minixla_ops.helpers.tuple_operations import tuple_leaves
 from minixla_ops.programs import computations
 from minixla_ops.programs.computations import Computation, monoid_of
 from minixla_ops.programs.lowering import Lowered
 from minixla_ops.programs.reference_evaluation import apply_elementwise
-from minixla_ops.vocabulary.batch_dimensions import to_front
-from minixla_ops.vocabulary.shorthand import array_shape, as_results, as_tuple, splat
-from minixla_ops.vocabulary.tuple_operations import tuple_leaves
 
 
 class _Reducing(collective_groups.Collective, Lowered):

@@ -8,13 +8,13 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core import Shape, register
 from minixla.core.errors import IndexingError, explain
-from minixla.core.processes import current_process
 from minixla_ops.collectives.collective_groups import CHANNEL, GROUPS, Collective
+from minixla_ops.collectives.processes import current_process
 from minixla_ops.elementwise.operators import convert
+from minixla_ops.helpers.batch_dimensions import batch_size, move_batch
+from minixla_ops.helpers.shorthand import array_shape, splat, zeros
 from minixla_ops.programs.computations import sum_over
 from minixla_ops.programs.lowering import Lowered
-from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch
-from minixla_ops.vocabulary.shorthand import array_shape, splat, zeros
 
 _INDEX = Shape("s32")
 

@@ -22,12 +22,12 @@ from minixla.core.shapes import TOKEN, Shape
 from minixla.core.symbolic_zeros import pullback_by
 from minixla.core.tracing import evaluate_graph, shape_of
 from minixla_ops.control_flow.loops import any_of, choose, shadowed
+from minixla_ops.helpers.shorthand import array_shape, as_results, full_like, operand_list, zeros
+from minixla_ops.helpers.tuple_operations import without_tuples
 from minixla_ops.programs import runs_programs as running
 from minixla_ops.programs.computations import check_computation
 from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.programs.runs_programs import Flags, RunsPrograms, in_front, over_batch, program
-from minixla_ops.vocabulary.shorthand import array_shape, as_results, full_like, operand_list, zeros
-from minixla_ops.vocabulary.tuple_operations import without_tuples
 
 
 @register

@@ -22,9 +22,9 @@ from minixla.core.graph import Graph
 from minixla.core.shapes import Shape, ShapeList
 from minixla.core.tracing import evaluate_graph
 from minixla_ops.control_flow import loops
+from minixla_ops.helpers.shorthand import array_shape, zeros
 from minixla_ops.programs.computations import sum_over
 from minixla_ops.programs.runs_programs import split
-from minixla_ops.vocabulary.shorthand import array_shape, zeros
 
 # Slots, and states in a block; fewer where so many states would be larger than this.
 _MOST_STATES, _FEWEST_STATES, _STATE_BYTES = 128, 16, 1 << 27

@@ -16,12 +16,12 @@ from minixla.core.operation import EVERY_OPERAND, register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import evaluate_graph
 from minixla_ops.control_flow import loop_reverse
+from minixla_ops.helpers.shorthand import array_shape
+from minixla_ops.helpers.tuple_operations import without_tuples
 from minixla_ops.programs import runs_programs as running
 from minixla_ops.programs.computations import Computation, check_computation
 from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.programs.runs_programs import Flags, RunsPrograms, in_front, over_batch, program
-from minixla_ops.vocabulary.shorthand import array_shape
-from minixla_ops.vocabulary.tuple_operations import without_tuples
 
 
 @register

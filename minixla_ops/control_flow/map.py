@@ -6,10 +6,10 @@ from typing import Any
 from minixla.core import Graph, Operation, Shape, register, shape_of
 from minixla.core.attributes import Instance, Integer, Integers, attribute
 from minixla.core.builders import builds, operand_list
+from minixla_ops.helpers.shorthand import listed
 from minixla_ops.programs.computations import apply_computation, check_computation, computation_of
 from minixla_ops.programs.lowering import Lowered, lowered_program
 from minixla_ops.programs.reference_evaluation import apply_elementwise
-from minixla_ops.vocabulary.shorthand import listed
 
 
 @register

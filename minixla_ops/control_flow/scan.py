@@ -14,14 +14,14 @@ from minixla.core.shapes import ShapeList
 from minixla.core.symbolic_zeros import call_vjp_graphs
 from minixla.core.tracing import evaluate_graph, shape_of
 from minixla_ops.control_flow import loop_reverse, loops
+from minixla_ops.helpers.batch_dimensions import member_shapes, move_dimension
+from minixla_ops.helpers.shorthand import zeros
 from minixla_ops.programs import runs_programs as running
 from minixla_ops.programs.call import call
 from minixla_ops.programs.computations import Computation, computation_of
 from minixla_ops.programs.lowering import Lowered, lowered_program
 from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.programs.runs_programs import Flags, RunsPrograms, in_front, merged, parted, split
-from minixla_ops.vocabulary.batch_dimensions import member_shapes, move_dimension
-from minixla_ops.vocabulary.shorthand import zeros
 
 
 @register

@@ -19,8 +19,8 @@ from minixla.core.errors import AttributeValueError, DerivativeError, TransformE
 from minixla.core.linear import with_sizes_of
 from minixla.core.registry import fill_role
 from minixla.core.tracer import is_dynamic
-from minixla_ops.vocabulary.checks import check_dimensions
-from minixla_ops.vocabulary.shorthand import array_shape, zeros_like
+from minixla_ops.helpers.checks import check_dimensions
+from minixla_ops.helpers.shorthand import array_shape, zeros_like
 
 #: The shape of a size.
 SIZE = Shape("s32")

@@ -14,8 +14,8 @@ from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.builders import builds
 from minixla.core.errors import AttributeValueError, explain
 from minixla_ops.dynamic_sizes.dimension_sizes import SIZE, refuse_ragged, static
-from minixla_ops.vocabulary.batch_dimensions import move_dimension
-from minixla_ops.vocabulary.shorthand import array_shape, operand_list
+from minixla_ops.helpers.batch_dimensions import move_dimension
+from minixla_ops.helpers.shorthand import array_shape, operand_list
 
 
 class _Flags(SequenceOf):

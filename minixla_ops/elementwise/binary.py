@@ -15,9 +15,9 @@ from minixla.core.tracebacks import hide_frames
 from minixla_ops.elementwise import families
 from minixla_ops.elementwise import numpy_special as special
 from minixla_ops.elementwise.families import Binary
+from minixla_ops.helpers.casting import cast
+from minixla_ops.helpers.shorthand import array_shape, full_like, ones_like
 from minixla_ops.movement.broadcasting import broadcast_operands
-from minixla_ops.vocabulary.casting import cast
-from minixla_ops.vocabulary.shorthand import array_shape, full_like, ones_like
 
 
 @register

@@ -11,8 +11,8 @@ from minixla.core.errors import AttributeValueError, explain
 from minixla.core.operation import register
 from minixla_ops.elementwise.families import ALL, Binary
 from minixla_ops.elementwise.numpy_special import lexicographic
+from minixla_ops.helpers.shorthand import array_shape, written
 from minixla_ops.movement.broadcasting import broadcast_operands
-from minixla_ops.vocabulary.shorthand import array_shape, written
 
 _NUMPY: dict[str, Callable[..., Any]] = dict(
     EQ=np.equal, NE=np.not_equal, GE=np.greater_equal, GT=np.greater, LE=np.less_equal, LT=np.less

@@ -18,7 +18,7 @@ import minixla_ops as ops
 from minixla.core.tracing import one_program
 from minixla_ops.elementwise.conversion import sign_bit
 from minixla_ops.elementwise.unary import conjugate
-from minixla_ops.vocabulary.shorthand import array_shape, full_like, ones_like
+from minixla_ops.helpers.shorthand import array_shape, full_like, ones_like
 
 
 def square_limit(x: Any) -> float:

@@ -11,10 +11,10 @@ from minixla.core.attributes import Int32, TypeAttribute, attribute
 from minixla.core.element_types import ELEMENT_TYPES, F32, ElementType, element_type
 from minixla.core.sharding_rule import NEED_REPLICATION
 from minixla_ops.elementwise.families import FLOATS, Unary
+from minixla_ops.helpers.batch_dimensions import move_dimension
+from minixla_ops.helpers.casting import cast, widened
+from minixla_ops.helpers.shorthand import array_shape, full_like
 from minixla_ops.programs.lowering import kept_program
-from minixla_ops.vocabulary.batch_dimensions import move_dimension
-from minixla_ops.vocabulary.casting import cast, widened
-from minixla_ops.vocabulary.shorthand import array_shape, full_like
 
 
 @register

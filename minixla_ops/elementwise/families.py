@@ -11,11 +11,11 @@ from minixla.core.errors import TransformError, explain
 from minixla.core.linear import add_cotangents
 from minixla.core.operation import EVERY_OPERAND, Operation
 from minixla.core.shapes import Shape
+from minixla_ops.helpers import GIVEN
+from minixla_ops.helpers.batch_dimensions import align_batches
+from minixla_ops.helpers.casting import cast, widened
+from minixla_ops.helpers.shorthand import array_shape
 from minixla_ops.programs.lowering import program_if_lowered
-from minixla_ops.vocabulary import GIVEN
-from minixla_ops.vocabulary.batch_dimensions import align_batches
-from minixla_ops.vocabulary.casting import cast, widened
-from minixla_ops.vocabulary.shorthand import array_shape
 
 
 def _types(*kinds: str) -> frozenset[ElementType]:

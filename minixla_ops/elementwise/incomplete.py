@@ -16,10 +16,10 @@ from minixla.core.element_types import F32, F64, element_type
 from minixla.core.hooks import incomplete_program
 from minixla_ops.elementwise.families import Elementwise
 from minixla_ops.elementwise.operators import power
+from minixla_ops.helpers import GIVEN
+from minixla_ops.helpers.casting import cast
+from minixla_ops.helpers.shorthand import add_cotangents, full_like, ones_like, zeros_like
 from minixla_ops.programs.reference_evaluation import reference_graph
-from minixla_ops.vocabulary import GIVEN
-from minixla_ops.vocabulary.casting import cast
-from minixla_ops.vocabulary.shorthand import add_cotangents, full_like, ones_like, zeros_like
 
 
 class Incomplete(Elementwise):

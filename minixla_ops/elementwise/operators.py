@@ -15,14 +15,14 @@ from minixla.core import hooks
 from minixla.core.element_types import F32, S64, ElementType, canonical_element_type
 from minixla.core.errors import IntegerRangeError, ShapeError, explain
 from minixla.core.operation import REGISTRY, Operation
-from minixla.core.promotion import inexact_type, numeric_type, result_type
 from minixla.core.shapes import Shape, shape_of_data
 from minixla.core.tracer import named_operand
 from minixla.core.tracing import Tracer, current_trace, not_a_value, one_program, weak_type_of
 from minixla_ops.dynamic_sizes.dimension_sizes import common_sizes
 from minixla_ops.elementwise import binary, comparisons, unary
-from minixla_ops.vocabulary.casting import cast
-from minixla_ops.vocabulary.shorthand import full_like, ones_like, repeated, splat
+from minixla_ops.elementwise.promotion import inexact_type, numeric_type, result_type
+from minixla_ops.helpers.casting import cast
+from minixla_ops.helpers.shorthand import full_like, ones_like, repeated, splat
 
 Adjustment = Callable[[ElementType], ElementType]
 

@@ -14,9 +14,9 @@ from minixla.core.linear import add_cotangents, spread
 from minixla_ops.dynamic_sizes.dimension_sizes import common_sizes
 from minixla_ops.elementwise.families import Elementwise
 from minixla_ops.elementwise.numpy_special import maximum, minimum
-from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch
-from minixla_ops.vocabulary.shorthand import array_shape, zeros_like
-from minixla_ops.vocabulary.tuple_operations import from_leaves, tuple_leaves, tuple_value
+from minixla_ops.helpers.batch_dimensions import batch_size, move_batch
+from minixla_ops.helpers.shorthand import array_shape, zeros_like
+from minixla_ops.helpers.tuple_operations import from_leaves, tuple_leaves, tuple_value
 
 _PRED = ELEMENT_TYPES["pred"]
 

@@ -12,11 +12,11 @@ from minixla_ops.elementwise import numpy_gamma
 from minixla_ops.elementwise import numpy_special as special
 from minixla_ops.elementwise.families import FLOATS, Binary, Elementwise, Unary, in_f32
 from minixla_ops.elementwise.transcendental import FloatUnary
+from minixla_ops.helpers import GIVEN
+from minixla_ops.helpers.casting import cast, emit_converted
+from minixla_ops.helpers.shorthand import array_shape, full_like, ones_like
 from minixla_ops.programs.lowering import kept_program
 from minixla_ops.programs.reference_evaluation import apply_elementwise
-from minixla_ops.vocabulary import GIVEN
-from minixla_ops.vocabulary.casting import cast, emit_converted
-from minixla_ops.vocabulary.shorthand import array_shape, full_like, ones_like
 
 # The slope of erf at 0.
 _BELL = 2 / math.sqrt(math.pi)

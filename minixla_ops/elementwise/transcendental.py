@@ -10,7 +10,7 @@ from minixla.core import attribute, register
 from minixla_ops.elementwise import numpy_special as special
 from minixla_ops.elementwise.accuracy import AccuracyAttribute, ResultAccuracy
 from minixla_ops.elementwise.families import INEXACT, Unary, in_f32
-from minixla_ops.vocabulary.shorthand import array_shape
+from minixla_ops.helpers.shorthand import array_shape
 
 
 class FloatUnary(Unary):

@@ -12,9 +12,9 @@ from minixla.core import ELEMENT_TYPES, element_type, register
 from minixla_ops.elementwise import families
 from minixla_ops.elementwise import numpy_special as special
 from minixla_ops.elementwise.families import Unary
-from minixla_ops.vocabulary import GIVEN
-from minixla_ops.vocabulary.casting import cast, widened
-from minixla_ops.vocabulary.shorthand import array_shape, full_like, ones_like, zeros_like
+from minixla_ops.helpers import GIVEN
+from minixla_ops.helpers.casting import cast, widened
+from minixla_ops.helpers.shorthand import array_shape, full_like, ones_like, zeros_like
 
 
 def conjugate(value: Any) -> Any:

@@ -17,11 +17,11 @@ from minixla.core.element_types import F32
 from minixla.core.sharding_rule import ABSENT
 from minixla_ops.elementwise.families import FLOATS
 from minixla_ops.elementwise.operators import convert
+from minixla_ops.helpers import GIVEN, batch_dimensions
+from minixla_ops.helpers.checks import check_dimensions
+from minixla_ops.helpers.shorthand import add_cotangents, array_shape, as_results, as_tuple
 from minixla_ops.programs.computations import pulled_program, sum_over
 from minixla_ops.programs.lowering import Lowered, lowered_program
-from minixla_ops.vocabulary import GIVEN, batch_dimensions
-from minixla_ops.vocabulary.checks import check_dimensions
-from minixla_ops.vocabulary.shorthand import add_cotangents, array_shape, as_results, as_tuple
 
 
 class Features:

@@ -14,12 +14,12 @@ from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.sharding_rule import ABSENT, PASS_THROUGH, REDUCTION
 from minixla_ops.folds.fold_programs import fold, tangents_of_fold
 from minixla_ops.folds.numpy_folds import fold_computation, fold_monoid
+from minixla_ops.helpers import GIVEN, shorthand
+from minixla_ops.helpers.batch_dimensions import batch_size, move_batch, shifted
+from minixla_ops.helpers.checks import check_dimensions, check_equal_dimensions
+from minixla_ops.helpers.shorthand import Values, array_shape, as_results, as_tuple, splat
 from minixla_ops.programs import computations
 from minixla_ops.programs.computations import Computation
-from minixla_ops.vocabulary import GIVEN, shorthand
-from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch, shifted
-from minixla_ops.vocabulary.checks import check_dimensions, check_equal_dimensions
-from minixla_ops.vocabulary.shorthand import Values, array_shape, as_results, as_tuple, splat
 
 
 class Fold(Operation):

@@ -19,15 +19,15 @@ from minixla.core.graph import Graph, remembered
 from minixla.core.linear import spread
 from minixla.core.tracing import closed_graph, evaluate_graph
 from minixla_ops.elementwise.conversion import sign_bit
-from minixla_ops.programs.computations import apply_computation, monoid_of
-from minixla_ops.programs.reference_evaluation import apply_elementwise
-from minixla_ops.vocabulary.batch_dimensions import batch_member
-from minixla_ops.vocabulary.shorthand import (
+from minixla_ops.helpers.batch_dimensions import batch_member
+from minixla_ops.helpers.shorthand import (
     Values,
     array_shape,
     instantiate,
     zeros_like,
 )
+from minixla_ops.programs.computations import apply_computation, monoid_of
+from minixla_ops.programs.reference_evaluation import apply_elementwise
 
 
 def fold(computation: Graph, operands: Values, initials: Values) -> list[Any]:

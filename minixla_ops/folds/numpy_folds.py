@@ -16,10 +16,10 @@ import numpy as np
 
 from minixla.core import Graph, element_type
 from minixla_ops.folds.sliding_windows import Window, padded_base, window_view
+from minixla_ops.helpers.casting import cast
+from minixla_ops.helpers.shorthand import repeated
 from minixla_ops.programs.computations import MONOIDS, padding_of
 from minixla_ops.programs.reference_evaluation import apply_elementwise
-from minixla_ops.vocabulary.casting import cast
-from minixla_ops.vocabulary.shorthand import repeated
 
 Arrays = Sequence[np.ndarray]
 

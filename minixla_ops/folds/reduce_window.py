@@ -18,10 +18,10 @@ from minixla_ops.folds import numpy_folds, sliding_windows
 from minixla_ops.folds.fold import Fold, fold_arguments, halves
 from minixla_ops.folds.fold_programs import fold_in_order, started
 from minixla_ops.folds.sliding_windows import Window, dilated_size
+from minixla_ops.helpers.shorthand import array_shape, as_results, splat, zeros, zeros_like
 from minixla_ops.movement.slicing import pad_with_zeros
 from minixla_ops.programs import computations
 from minixla_ops.programs.call import Call
-from minixla_ops.vocabulary.shorthand import array_shape, as_results, splat, zeros, zeros_like
 
 #: General computations over windows of at most this many elements become programs: StableHLO leaves
 #: the order of the elements open, and a program has the specified order.

@@ -12,9 +12,9 @@ from minixla.core.element_types import S32
 from minixla_ops.folds.fold_programs import fold_in_order, spread_mask, started
 from minixla_ops.folds.reduce_window import window_elements
 from minixla_ops.folds.sliding_windows import Window, dilated_size
+from minixla_ops.helpers.shorthand import array_shape, full_like, splat
 from minixla_ops.movement.slicing import pad_with_zeros
 from minixla_ops.programs.computations import apply_computation, padding_element
-from minixla_ops.vocabulary.shorthand import array_shape, full_like, splat
 
 
 def selected_elements(operand: Any, select: Graph, window: Window) -> Any:

@@ -15,8 +15,8 @@ import numpy as np
 
 from minixla.core import Operation, Shape
 from minixla.core.attributes import Attribute, Integer, Integers, attribute
+from minixla_ops.helpers.shorthand import listed
 from minixla_ops.movement.slicing import Pad
-from minixla_ops.vocabulary.shorthand import listed
 
 Pairs = tuple[tuple[int, int], ...]
 

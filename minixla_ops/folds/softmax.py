@@ -10,12 +10,12 @@ from minixla.core.attributes import Integers, attribute
 from minixla.core.element_types import F32, element_type
 from minixla_ops.elementwise.families import INEXACT
 from minixla_ops.elementwise.operators import convert
+from minixla_ops.helpers.batch_dimensions import shifted
+from minixla_ops.helpers.casting import cast, widened
+from minixla_ops.helpers.checks import check_dimensions
+from minixla_ops.helpers.shorthand import array_shape
 from minixla_ops.programs.computations import neutral_element, sum_over
 from minixla_ops.programs.lowering import Lowered, lowered_program
-from minixla_ops.vocabulary.batch_dimensions import shifted
-from minixla_ops.vocabulary.casting import cast, widened
-from minixla_ops.vocabulary.checks import check_dimensions
-from minixla_ops.vocabulary.shorthand import array_shape
 
 
 @register

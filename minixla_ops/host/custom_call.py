@@ -16,9 +16,9 @@ from minixla.core.hlo_text import quoted as hlo_quoted
 from minixla.core.shapes import AnyShape, Shape, ShapeList, TokenShape, TupleShape
 from minixla.core.sharding_rule import ShardingRule
 from minixla.core.stablehlo_text import Layouts, quoted
+from minixla_ops.helpers.shorthand import listed
 from minixla_ops.host.target_sharding import target_rule
 from minixla_ops.programs.composite_call import dictionary_text
-from minixla_ops.vocabulary.shorthand import listed
 
 #: The Python functions that stand for targets.
 _FUNCTIONS: dict[str, Callable[..., Any]] = {}

@@ -8,12 +8,12 @@ from minixla.core import register, shape_of
 from minixla.core.attributes import ShapeAttribute, Text, attribute
 from minixla.core.builders import builds
 from minixla.core.hlo_text import quoted as hlo_quoted
-from minixla.core.processes import current_process
 from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape, TupleValue, shape_of_data
 from minixla.core.stablehlo_text import quoted
+from minixla_ops.collectives.processes import current_process
+from minixla_ops.helpers.shorthand import as_tuple
+from minixla_ops.helpers.tuple_operations import tuple_leaves
 from minixla_ops.host.transfers import Outgoing, Transfer, optional
-from minixla_ops.vocabulary.shorthand import as_tuple
-from minixla_ops.vocabulary.tuple_operations import tuple_leaves
 
 
 class _Config(Text):

@@ -9,10 +9,10 @@ import numpy as np
 
 from minixla.core import ELEMENT_TYPES, AnyShape, ElementType, Shape, register
 from minixla.core.errors import TransformError, explain
+from minixla_ops.helpers.batch_dimensions import to_front
 from minixla_ops.host.custom_call import REGISTERING, CustomCall, is_registered
 from minixla_ops.linear_algebra.lapack_calls import LETTERS, lapack_layout, sharding_hints
 from minixla_ops.linear_algebra.lapack_routines import ROUTINES
-from minixla_ops.vocabulary.batch_dimensions import to_front
 
 _TARGET = re.compile(r"lapack_([sdcz])(\w+)_ffi")
 _TYPES: dict[str, ElementType] = {letter: ELEMENT_TYPES[name] for name, letter in LETTERS.items()}

@@ -10,10 +10,10 @@ from minixla.core import TOKEN, Operation, Shape, TupleShape, register, shape_of
 from minixla.core.attributes import Flag, Literal, ShapeAttribute, attribute
 from minixla.core.builders import derived
 from minixla.core.errors import TransformError, explain
-from minixla.core.processes import current_process
 from minixla_ops.collectives.collective_groups import Channel
+from minixla_ops.collectives.processes import current_process
+from minixla_ops.helpers.shorthand import as_results, zeros
 from minixla_ops.host.transfers import Outgoing, Transfer, optional
-from minixla_ops.vocabulary.shorthand import as_results, zeros
 
 _REQUEST = Shape("u32")
 

@@ -14,6 +14,7 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core import REGISTRY, AnyShape, Graph, MinixlaError, Shape
 from minixla_ops.dynamic_sizes.dimension_sizes import SetDimensionSize
+from minixla_ops.helpers.shorthand import array_shape, as_tuple, full_like, zeros
 from minixla_ops.host.lapack import lapack_routine, letters
 from minixla_ops.linear_algebra.eigen import Eig, Eigh
 from minixla_ops.linear_algebra.factorization import Factorization
@@ -22,7 +23,6 @@ from minixla_ops.linear_algebra.qr import Geqrf, HouseholderProduct
 from minixla_ops.linear_algebra.svd import Svd
 from minixla_ops.linear_algebra.triangular_systems import Cholesky, TriangularSolve
 from minixla_ops.products import convolution_kernel
-from minixla_ops.vocabulary.shorthand import array_shape, as_tuple, full_like, zeros
 
 _Function = Callable[..., Any]
 

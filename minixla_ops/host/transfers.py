@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from minixla.core import TOKEN, AnyShape, Operation, Shape, TupleShape, register, shape_of
-from minixla_ops.vocabulary import GIVEN
-from minixla_ops.vocabulary.batch_dimensions import batch_member, batch_size
+from minixla_ops.helpers import GIVEN
+from minixla_ops.helpers.batch_dimensions import batch_member, batch_size
 
 
 @register

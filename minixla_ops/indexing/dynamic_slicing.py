@@ -10,6 +10,9 @@ from minixla.core import Operation, Shape, register, shape_of
 from minixla.core.attributes import Integers, attribute
 from minixla.core.builders import builds
 from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION
+from minixla_ops.helpers.batch_dimensions import batch_size, member_shapes, move_batch
+from minixla_ops.helpers.casting import emit_converted
+from minixla_ops.helpers.shorthand import array_shape, holds, listed, operand_list, splat, zeros
 from minixla_ops.indexing.gather import Gather
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 from minixla_ops.indexing.scatter import Scatter
@@ -17,9 +20,6 @@ from minixla_ops.indexing.scatter_computations import overwrite
 from minixla_ops.indexing.window_bounds import clamped_starts
 from minixla_ops.movement.slicing import box, inserted
 from minixla_ops.programs.computations import computation_of
-from minixla_ops.vocabulary.batch_dimensions import batch_size, member_shapes, move_batch
-from minixla_ops.vocabulary.casting import emit_converted
-from minixla_ops.vocabulary.shorthand import array_shape, holds, listed, operand_list, splat, zeros
 
 
 class AtStartIndices(Operation):

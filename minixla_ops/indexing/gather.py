@@ -7,10 +7,10 @@ from minixla.core import Shape, register
 from minixla.core.attributes import Flag, Integers, attribute
 from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION, PASS_THROUGH, REDUCTION
 from minixla_ops.folds.sliding_windows import Window, window_view
+from minixla_ops.helpers.batch_dimensions import batch_size, member_shapes
+from minixla_ops.helpers.shorthand import array_shape, zeros
 from minixla_ops.indexing import index_numbers, indexed_windows, window_bounds
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, NumbersAttribute
-from minixla_ops.vocabulary.batch_dimensions import batch_size, member_shapes
-from minixla_ops.vocabulary.shorthand import array_shape, zeros
 
 
 @register

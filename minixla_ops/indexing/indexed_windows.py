@@ -7,9 +7,9 @@ import numpy as np
 
 from minixla.core import ELEMENT_TYPES, Operation, Shape, element_type
 from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION, PASS_THROUGH
+from minixla_ops.helpers.casting import cast, emit_converted
 from minixla_ops.indexing import index_numbers
 from minixla_ops.indexing.index_numbers import IndexNumbers, Sizes
-from minixla_ops.vocabulary.casting import cast, emit_converted
 
 Adding = Callable[[int, int, int, int, str], Any]
 AddingPart = Callable[[int, int], Any]

@@ -11,6 +11,9 @@ from minixla.core.builders import builds
 from minixla.core.errors import ShapeError, explain
 from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION, PASS_THROUGH, REDUCTION
 from minixla_ops.folds.fold import as_sequence
+from minixla_ops.helpers.batch_dimensions import batch_size, member_shapes, shifted
+from minixla_ops.helpers.checks import check_equal_dimensions
+from minixla_ops.helpers.shorthand import array_shape, as_results, as_tuple, zeros
 from minixla_ops.indexing import index_numbers, indexed_windows, window_bounds
 from minixla_ops.indexing.index_numbers import NumbersAttribute, ScatterDimensionNumbers
 from minixla_ops.indexing.scatter_computations import apply_updates, combines, split
@@ -18,9 +21,6 @@ from minixla_ops.indexing.scatter_derivatives import scatter_jvp, scatter_pull
 from minixla_ops.programs import computations
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.runs_programs import moved_batches
-from minixla_ops.vocabulary.batch_dimensions import batch_size, member_shapes, shifted
-from minixla_ops.vocabulary.checks import check_equal_dimensions
-from minixla_ops.vocabulary.shorthand import array_shape, as_results, as_tuple, zeros
 
 _ONE_EACH = "Give one array of updates for each operand, at least one."
 

@@ -11,9 +11,9 @@ import minixla_ops as ops
 from minixla.core import Graph, Operation
 from minixla.core.linear import instantiate, zeros_like
 from minixla_ops.folds.fold_programs import tangents_of_fold
+from minixla_ops.helpers.shorthand import ones_like
 from minixla_ops.indexing.scatter_computations import combination_of, separate, split
 from minixla_ops.indexing.scatter_pulls import Places, Values, chosen, general_pull
-from minixla_ops.vocabulary.shorthand import ones_like
 
 
 class _Part(NamedTuple):

@@ -18,11 +18,11 @@ from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph, remembered
 from minixla.core.linear import instantiate, spread, zeros_like
 from minixla.core.tracing import closed_graph
+from minixla_ops.helpers.batch_dimensions import move_dimension
+from minixla_ops.helpers.shorthand import array_shape, splat, zeros
 from minixla_ops.indexing import index_numbers, window_bounds
 from minixla_ops.indexing.scatter_computations import overwrite, split
 from minixla_ops.programs.computations import apply_computation, pulled_program
-from minixla_ops.vocabulary.batch_dimensions import move_dimension
-from minixla_ops.vocabulary.shorthand import array_shape, splat, zeros
 
 Values = Sequence[Any]
 

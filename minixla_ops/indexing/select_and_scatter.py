@@ -14,12 +14,12 @@ from minixla_ops.folds import sliding_windows
 from minixla_ops.folds.fold import initial_values
 from minixla_ops.folds.reduce_window import select_and_gather
 from minixla_ops.folds.selected_elements import scatter_to_selected, selected_elements
+from minixla_ops.helpers.batch_dimensions import align_batches
+from minixla_ops.helpers.shorthand import array_shape
 from minixla_ops.indexing.scatter_computations import apply_updates
 from minixla_ops.programs import computations
 from minixla_ops.programs.lowering import Lowered, lowered_program
 from minixla_ops.programs.reference_evaluation import apply_elementwise
-from minixla_ops.vocabulary.batch_dimensions import align_batches
-from minixla_ops.vocabulary.shorthand import array_shape
 
 
 @register

@@ -8,8 +8,8 @@ import numpy as np
 from minixla.core.element_types import element_type
 from minixla.core.graph import Graph, remembered
 from minixla_ops.elementwise.comparisons import Comparison, total_order
+from minixla_ops.helpers.casting import cast, widened
 from minixla_ops.programs.reference_evaluation import apply_elementwise
-from minixla_ops.vocabulary.casting import cast, widened
 
 
 class Key(NamedTuple):

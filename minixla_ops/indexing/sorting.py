@@ -14,13 +14,13 @@ from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.sharding_rule import NEED_REPLICATION
 from minixla.core.tracing import closed_graph, evaluate_graph, shape_of
 from minixla_ops.folds.fold import as_sequence
+from minixla_ops.helpers.batch_dimensions import align_batches
+from minixla_ops.helpers.checks import check_dimensions, check_equal_dimensions
+from minixla_ops.helpers.shorthand import array_shape, as_results, zeros
 from minixla_ops.indexing import sort_orders
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers
 from minixla_ops.programs import computations
 from minixla_ops.programs.computations import Computation
-from minixla_ops.vocabulary.batch_dimensions import align_batches
-from minixla_ops.vocabulary.checks import check_dimensions, check_equal_dimensions
-from minixla_ops.vocabulary.shorthand import array_shape, as_results, zeros
 
 
 @register

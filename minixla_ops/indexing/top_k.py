@@ -7,11 +7,11 @@ from minixla.core import Shape, element_type, register
 from minixla.core.attributes import Boolean, Integer, attribute
 from minixla.core.sharding_rule import NEED_REPLICATION
 from minixla_ops.elementwise.comparisons import total_order
+from minixla_ops.helpers.casting import cast, widened
+from minixla_ops.helpers.shorthand import array_shape
 from minixla_ops.indexing.sorting import sort, taken_along
 from minixla_ops.movement.slicing import slice_in_dim
 from minixla_ops.programs.lowering import Lowered
-from minixla_ops.vocabulary.casting import cast, widened
-from minixla_ops.vocabulary.shorthand import array_shape
 
 
 @register

@@ -8,9 +8,9 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core.element_types import element_type
 from minixla.core.shapes import DeclaredArray, Shape
+from minixla_ops.helpers.shorthand import array_shape, splat
 from minixla_ops.indexing import index_numbers
 from minixla_ops.indexing.index_numbers import IndexNumbers, Sizes
-from minixla_ops.vocabulary.shorthand import array_shape, splat
 
 
 def clamped_starts(indices: Any, numbers: IndexNumbers, dimensions: Sizes, windows: Sizes) -> Any:

@@ -8,11 +8,11 @@ import minixla_ops as ops
 from minixla.core import Shape, builder, register
 from minixla.core.attributes import Boolean, attribute
 from minixla_ops.elementwise.unary import conjugate
+from minixla_ops.helpers.shorthand import array_shape, full_like
 from minixla_ops.linear_algebra.factorization import ValuesAndVectors
 from minixla_ops.linear_algebra.gaps import column_sums, gaps_between, off_diagonal, over_columns
 from minixla_ops.linear_algebra.lapack_routines import ROUTINES
 from minixla_ops.linear_algebra.matrices import adjoint, diagonal, identity, product, triangle
-from minixla_ops.vocabulary.shorthand import array_shape, full_like
 
 
 class _OfSquare(ValuesAndVectors):

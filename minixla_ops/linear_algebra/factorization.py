@@ -8,13 +8,13 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core import REGISTRY, Operation, Shape, element_type
 from minixla.core.sharding_rule import NEED_REPLICATION
+from minixla_ops.helpers import GIVEN
+from minixla_ops.helpers.batch_dimensions import to_front
+from minixla_ops.helpers.casting import cast, widened
+from minixla_ops.helpers.shorthand import array_shape, as_results, as_tuple
 from minixla_ops.linear_algebra.lapack_calls import LETTERS, stack_rule
 from minixla_ops.linear_algebra.matrices import nan_unless
 from minixla_ops.programs.lowering import kept_program
-from minixla_ops.vocabulary import GIVEN
-from minixla_ops.vocabulary.batch_dimensions import to_front
-from minixla_ops.vocabulary.casting import cast, widened
-from minixla_ops.vocabulary.shorthand import array_shape, as_results, as_tuple
 
 
 def has_elements(operation: Any, operands: Sequence[Any], target: Any) -> bool:

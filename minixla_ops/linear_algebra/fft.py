@@ -10,8 +10,8 @@ from minixla.core import ELEMENT_TYPES, ElementType, Operation, Shape, element_t
 from minixla.core.attributes import Enumeration, Integers, attribute
 from minixla.core.sharding_rule import NEED_REPLICATION
 from minixla_ops.elementwise.unary import conjugate
-from minixla_ops.vocabulary.batch_dimensions import move_dimension
-from minixla_ops.vocabulary.shorthand import array_shape, splat, zeros
+from minixla_ops.helpers.batch_dimensions import move_dimension
+from minixla_ops.helpers.shorthand import array_shape, splat, zeros
 
 _FORMS = {"FFT": np.fft.fftn, "IFFT": np.fft.ifftn, "RFFT": np.fft.rfftn, "IRFFT": np.fft.irfftn}
 _REALS = [ELEMENT_TYPES[name] for name in ("f32", "f64")]

@@ -1,4 +1,4 @@
-"""GapQuotient, and the vocabulary of rules about eigenvalues and vectors in columns."""
+"""GapQuotient, and helpers of rules about eigenvalues and vectors in columns."""
 
 import math
 from typing import Any
@@ -9,9 +9,9 @@ import minixla_ops as ops
 from minixla.core import Shape, builder, register
 from minixla_ops.elementwise.binary import Div
 from minixla_ops.elementwise.families import INEXACT
+from minixla_ops.helpers.shorthand import array_shape, full_like
 from minixla_ops.linear_algebra.matrices import on_diagonal
 from minixla_ops.programs.computations import sum_over
-from minixla_ops.vocabulary.shorthand import array_shape, full_like
 
 
 @register

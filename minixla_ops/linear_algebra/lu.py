@@ -9,6 +9,7 @@ import minixla_ops as ops
 from minixla.core import Shape, builder, register
 from minixla.core.derived import batched_graph
 from minixla.core.tracing import evaluate_graph
+from minixla_ops.helpers.shorthand import array_shape
 from minixla_ops.linear_algebra.factorization import Factorization
 from minixla_ops.linear_algebra.lapack_routines import ROUTINES
 from minixla_ops.linear_algebra.matrices import (
@@ -21,7 +22,6 @@ from minixla_ops.linear_algebra.matrices import (
     triangle,
 )
 from minixla_ops.programs.lowering import kept_program
-from minixla_ops.vocabulary.shorthand import array_shape
 
 
 @register

@@ -1,4 +1,4 @@
-"""The vocabulary of rules about stacks of matrices, which are in the last two dimensions."""
+"""Helpers of rules about stacks of matrices, which are in the last two dimensions."""
 
 import math
 from collections.abc import Sequence
@@ -7,9 +7,9 @@ from typing import Any
 import minixla_ops as ops
 from minixla.core import Shape
 from minixla_ops.elementwise.unary import conjugate
+from minixla_ops.helpers.shorthand import array_shape, full_like, zeros
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers
 from minixla_ops.programs.computations import sum_over
-from minixla_ops.vocabulary.shorthand import array_shape, full_like, zeros
 
 
 def transposed(value: Any) -> Any:

@@ -7,8 +7,8 @@ from minixla.core.attributes import Integer, ShapeAttribute, Text, attribute
 from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
+from minixla_ops.helpers.shorthand import as_results
 from minixla_ops.linear_algebra.lapack_calls import lapack_layout, sharding_hints
-from minixla_ops.vocabulary.shorthand import as_results
 
 
 class MatrixCall(Operation):

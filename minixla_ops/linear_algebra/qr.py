@@ -8,6 +8,8 @@ import minixla_ops as ops
 from minixla.core import Shape, builder, register
 from minixla.core.attributes import Boolean, attribute
 from minixla_ops.elementwise.unary import conjugate
+from minixla_ops.helpers.batch_dimensions import move_dimension
+from minixla_ops.helpers.shorthand import array_shape, as_results, full_like, splat, zeros
 from minixla_ops.linear_algebra.factorization import Factorization
 from minixla_ops.linear_algebra.lapack_routines import ROUTINES
 from minixla_ops.linear_algebra.matrices import (
@@ -22,8 +24,6 @@ from minixla_ops.linear_algebra.matrices import (
 from minixla_ops.linear_algebra.solving import solve_by_lu
 from minixla_ops.programs.computations import sum_over
 from minixla_ops.programs.lowering import Lowered
-from minixla_ops.vocabulary.batch_dimensions import move_dimension
-from minixla_ops.vocabulary.shorthand import array_shape, as_results, full_like, splat, zeros
 
 
 class _Reflections(Factorization, Lowered):

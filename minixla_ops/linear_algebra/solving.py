@@ -6,11 +6,11 @@ import minixla_ops as ops
 from minixla.core import Operation, Shape, builder, register
 from minixla.core.attributes import Enumeration, attribute
 from minixla_ops.elementwise.unary import conjugate
+from minixla_ops.helpers import batch_dimensions
+from minixla_ops.helpers.shorthand import add_cotangents, array_shape
 from minixla_ops.linear_algebra.gaps import gap_quotient
 from minixla_ops.linear_algebra.matrices import adjoint, oriented, permuted, product, transposed
 from minixla_ops.programs.lowering import Lowered
-from minixla_ops.vocabulary import batch_dimensions
-from minixla_ops.vocabulary.shorthand import add_cotangents, array_shape
 
 TRANSPOSE_A: Any = attribute(
     Enumeration("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT", mnemonic="transpose"),

@@ -5,11 +5,11 @@ from typing import Any
 import minixla_ops as ops
 from minixla.core import Shape, builder, register
 from minixla.core.attributes import Boolean, attribute
+from minixla_ops.helpers.shorthand import array_shape, full_like
 from minixla_ops.linear_algebra.factorization import ValuesAndVectors
 from minixla_ops.linear_algebra.gaps import gaps_between, off_diagonal, over_columns, over_rows
 from minixla_ops.linear_algebra.lapack_routines import ROUTINES
 from minixla_ops.linear_algebra.matrices import adjoint, columns, diagonal, joined, product, rows
-from minixla_ops.vocabulary.shorthand import array_shape, full_like
 
 
 @register

@@ -9,6 +9,9 @@ from minixla.core import Operation, Shape, register
 from minixla.core.attributes import Boolean, attribute
 from minixla.core.element_types import F32, ElementType, element_type
 from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION
+from minixla_ops.helpers import batch_dimensions
+from minixla_ops.helpers.casting import cast, emit_converted, widened
+from minixla_ops.helpers.shorthand import array_shape
 from minixla_ops.linear_algebra.matrices import (
     adjoint,
     nan_unless,
@@ -19,9 +22,6 @@ from minixla_ops.linear_algebra.matrices import (
 )
 from minixla_ops.linear_algebra.solving import TRANSPOSE_A, LinearSystem
 from minixla_ops.programs.lowering import kept_program
-from minixla_ops.vocabulary import batch_dimensions
-from minixla_ops.vocabulary.casting import cast, emit_converted, widened
-from minixla_ops.vocabulary.shorthand import array_shape
 
 
 def wide_type(value: Any) -> ElementType:

@@ -14,9 +14,9 @@ from minixla.core.errors import ShapeError, explain
 from minixla.core.sharding_rule import ABSENT
 from minixla.core.tracing import current_trace, host_array, shape_of
 from minixla_ops.dynamic_sizes.dimension_sizes import common_sizes, on_bounds
+from minixla_ops.helpers.batch_dimensions import batch_size, move_dimension
+from minixla_ops.helpers.shorthand import array_shape, listed, splat, written
 from minixla_ops.programs.computations import sum_over
-from minixla_ops.vocabulary.batch_dimensions import batch_size, move_dimension
-from minixla_ops.vocabulary.shorthand import array_shape, listed, splat, written
 
 _MAPPING = Field(Integers(), None, name="broadcast_dimensions")
 

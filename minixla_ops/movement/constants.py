@@ -8,8 +8,8 @@ from minixla.core import Operation, Shape, current_trace, register
 from minixla.core import attributes as kinds
 from minixla.core.attributes import REQUIRED, Literal, attribute
 from minixla.core.registry import fill_role
-from minixla_ops.vocabulary.casting import cast
-from minixla_ops.vocabulary.checks import check_dimensions
+from minixla_ops.helpers.casting import cast
+from minixla_ops.helpers.checks import check_dimensions
 
 
 @register

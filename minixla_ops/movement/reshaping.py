@@ -13,9 +13,9 @@ from minixla.core.builders import builds
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.sharding_rule import ABSENT, PERMUTATION, RuleBuilder, ShardingRule
 from minixla_ops.dynamic_sizes.dimension_sizes import on_bounds
-from minixla_ops.vocabulary.batch_dimensions import batch_size, move_dimension, shifted
-from minixla_ops.vocabulary.checks import check_dimensions
-from minixla_ops.vocabulary.shorthand import array_shape, listed, written
+from minixla_ops.helpers.batch_dimensions import batch_size, move_dimension, shifted
+from minixla_ops.helpers.checks import check_dimensions
+from minixla_ops.helpers.shorthand import array_shape, listed, written
 
 _RUN = Field(Integers(), name="dimensions")
 

@@ -14,9 +14,9 @@ from minixla.core.errors import AttributeValueError, explain
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.sharding_rule import NEED_REPLICATION, PERMUTATION
 from minixla_ops.dynamic_sizes.dimension_sizes import dynamic_parts
+from minixla_ops.helpers.batch_dimensions import align_batches, move_batch
+from minixla_ops.helpers.shorthand import array_shape, splat, written, zeros, zeros_like
 from minixla_ops.programs.computations import total
-from minixla_ops.vocabulary.batch_dimensions import align_batches, move_batch
-from minixla_ops.vocabulary.shorthand import array_shape, splat, written, zeros, zeros_like
 
 Triples = tuple[tuple[int, int, int], ...]
 

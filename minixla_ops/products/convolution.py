@@ -23,14 +23,14 @@ from minixla.core.sharding_rule import ABSENT, PERMUTATION, REDUCTION
 from minixla.core.tracebacks import api_boundary
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.folds import sliding_windows
+from minixla_ops.helpers.batch_dimensions import batch_size, merge_dimension, split_dimension
+from minixla_ops.helpers.casting import emit_converted
+from minixla_ops.helpers.shorthand import array_shape, listed, written
 from minixla_ops.products import convolution_dimensions
 from minixla_ops.products.convolution_dimensions import ConvolutionDimensionNumbers
 from minixla_ops.products.dot import DotGeneral
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers
 from minixla_ops.products.product import PRECISION, PREFERRED_TYPE, Product, in_common_type
-from minixla_ops.vocabulary.batch_dimensions import batch_size, merge_dimension, split_dimension
-from minixla_ops.vocabulary.casting import emit_converted
-from minixla_ops.vocabulary.shorthand import array_shape, listed, written
 
 # The reference copies windows out in blocks of about this many elements.
 _BLOCK = 1 << 24

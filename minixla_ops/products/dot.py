@@ -13,11 +13,11 @@ from minixla.core.builders import builds
 from minixla.core.errors import ShapeError, explain
 from minixla.core.sharding_rule import ABSENT, REDUCTION
 from minixla_ops.elementwise.operators import convert
+from minixla_ops.helpers.checks import check_dimensions
+from minixla_ops.helpers.shorthand import array_shape, written
 from minixla_ops.products import dot_dimensions
 from minixla_ops.products import product as products
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers, DotDimensions
-from minixla_ops.vocabulary.checks import check_dimensions
-from minixla_ops.vocabulary.shorthand import array_shape, written
 
 
 class Dot(products.SumOfProducts):

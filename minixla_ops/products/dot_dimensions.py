@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from minixla.core.attributes import Attribute, Integers, written_fields
-from minixla_ops.vocabulary.batch_dimensions import shifted
+from minixla_ops.helpers.batch_dimensions import shifted
 
 
 class DotDimensionNumbers(NamedTuple):

@@ -9,9 +9,9 @@ from minixla.core import Operation, Shape
 from minixla.core.attributes import Attribute, Enumeration, TypeAttribute, attribute
 from minixla.core.element_types import F32, ElementType, element_type
 from minixla_ops.elementwise.operators import convert
-from minixla_ops.vocabulary import GIVEN
-from minixla_ops.vocabulary.casting import cast
-from minixla_ops.vocabulary.shorthand import array_shape
+from minixla_ops.helpers import GIVEN
+from minixla_ops.helpers.casting import cast
+from minixla_ops.helpers.shorthand import array_shape
 
 _KINDS = {"pred": 0, "signed": 1, "unsigned": 1, "float": 2, "complex": 3}
 

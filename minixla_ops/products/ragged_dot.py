@@ -9,11 +9,11 @@ import minixla_ops as ops
 from minixla.core import ELEMENT_TYPES, register
 from minixla.core.attributes import Attribute, Integers, attribute, written_fields
 from minixla_ops.elementwise.operators import convert
+from minixla_ops.helpers.shorthand import array_shape, full_like, zeros
 from minixla_ops.products.dot import Dot, DotGeneral
 from minixla_ops.products.dot_dimensions import DotDimensions, batched_numbers
 from minixla_ops.programs.computations import sum_over
 from minixla_ops.programs.lowering import Lowered
-from minixla_ops.vocabulary.shorthand import array_shape, full_like, zeros
 
 
 class RaggedDotDimensionNumbers(NamedTuple):

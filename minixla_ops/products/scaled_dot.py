@@ -8,11 +8,11 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core import ELEMENT_TYPES, ElementType, builder, element_type, register
 from minixla_ops.elementwise.operators import convert
+from minixla_ops.helpers.casting import cast
+from minixla_ops.helpers.shorthand import array_shape
 from minixla_ops.products.dot import Dot, DotGeneral
 from minixla_ops.products.product import summing_type
 from minixla_ops.programs.lowering import Lowered
-from minixla_ops.vocabulary.casting import cast
-from minixla_ops.vocabulary.shorthand import array_shape
 
 
 @register

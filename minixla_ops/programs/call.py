@@ -11,10 +11,10 @@ from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.registry import fill_role
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.symbolic_zeros import call_vjp_graphs
+from minixla_ops.helpers.tuple_operations import without_tuples
 from minixla_ops.programs.computations import computation_of
 from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.programs.runs_programs import RunsPrograms, as_given, leaves_of
-from minixla_ops.vocabulary.tuple_operations import without_tuples
 
 _KEPT = ' {mhlo.frontend_attributes = {inlineable = "false"}}'
 

@@ -15,11 +15,11 @@ from minixla.core.hlo_text import quoted as hlo_quoted
 from minixla.core.linear import spread
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.stablehlo_text import bytes_text, nested_text, quoted
+from minixla_ops.helpers.shorthand import as_results
+from minixla_ops.helpers.tuple_operations import without_tuples
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.computations import Computation, computation_of
 from minixla_ops.programs.runs_programs import RunsPrograms, as_given, in_form_of, leaves_of
-from minixla_ops.vocabulary.shorthand import as_results
-from minixla_ops.vocabulary.tuple_operations import without_tuples
 
 
 @register

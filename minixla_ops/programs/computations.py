@@ -18,7 +18,7 @@ from minixla.core.graph import Graph, remembered
 from minixla.core.shapes import AnyShape, Shape, ShapeList
 from minixla.core.symbolic_zeros import call_vjp_graphs
 from minixla.core.tracing import GraphTracer, Tracer, closed_graph, evaluate_graph
-from minixla_ops.vocabulary.shorthand import array_shape, splat
+from minixla_ops.helpers.shorthand import array_shape, splat
 
 #: What an operation is given: a program of scalars, or a function that is traced to one.
 Computation = Graph | Callable[..., Any]

@@ -11,14 +11,14 @@ from minixla.core.linear import spread
 from minixla.core.sharding_rule import ShardingRule
 from minixla.core.tracebacks import Function
 from minixla.core.tracing import closed_graph, evaluate_graph, shape_of
+from minixla_ops.helpers.batch_dimensions import batch_size, member_shapes
+from minixla_ops.helpers.shorthand import as_results
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.program_sharding import program_rule
 from minixla_ops.programs.reference_evaluation import reference_graph
-from minixla_ops.vocabulary.batch_dimensions import batch_size, member_shapes
-from minixla_ops.vocabulary.shorthand import as_results
 
 
-def _kept(make: Function) -> Function:
+def kept(make: Function) -> Function:
     """Cache results by arguments; the first argument is an operation or a function.
 
     If it is an operation that runs programs, or its method, results live as long as the programs.
@@ -105,7 +105,7 @@ def lowered_program(operation: Lowered, shapes: tuple[AnyShape, ...]) -> Graph:
     return kept_program(operation.lowered, shapes, operation.builder_name)
 
 
-@_kept
+@kept
 def program_if_lowered(operation: Any, shapes: tuple[AnyShape, ...]) -> Graph | None:
     """Return the program that an operation runs as, or None if `lowered` is not implemented."""
 
@@ -122,7 +122,7 @@ def program_if_lowered(operation: Any, shapes: tuple[AnyShape, ...]) -> Graph | 
         return None
 
 
-@_kept
+@kept
 def _derivative(operation: Lowered, shapes: Any, active: Any) -> tuple[Graph, tuple[bool, ...]]:
     """The graph from operands and tangents to tangents, and which results have one."""
     graph, known = jvp_graph(lowered_program(operation, shapes), active)
@@ -131,12 +131,12 @@ def _derivative(operation: Lowered, shapes: Any, active: Any) -> tuple[Graph, tu
     return without_lines(pruned), known
 
 
-@_kept
+@kept
 def _rule(operation: Lowered, shapes: tuple[AnyShape, ...]) -> ShardingRule:
     return program_rule(lowered_program(operation, shapes))
 
 
-@_kept
+@kept
 def kept_program(
     function: Callable[..., Any], shapes: tuple[AnyShape, ...], name: str = "expansion"
 ) -> Graph:

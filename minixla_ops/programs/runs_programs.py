@@ -12,11 +12,11 @@ from minixla.core.linear import instantiate, spread
 from minixla.core.operation import Operation
 from minixla.core.shapes import TOKEN, ShapeList
 from minixla.core.tracing import Trace, _state, evaluate_graph, shape_of, trace_to_graph, under
+from minixla_ops.helpers import GIVEN
+from minixla_ops.helpers.batch_dimensions import batch_size, move_batch
+from minixla_ops.helpers.shorthand import zeros_like
+from minixla_ops.helpers.tuple_operations import from_leaves, tuple_leaves
 from minixla_ops.programs.computations import computation_of
-from minixla_ops.vocabulary import GIVEN
-from minixla_ops.vocabulary.batch_dimensions import batch_size, move_batch
-from minixla_ops.vocabulary.shorthand import zeros_like
-from minixla_ops.vocabulary.tuple_operations import from_leaves, tuple_leaves
 
 Flags = tuple[bool, ...]
 Places = Sequence[int | None]

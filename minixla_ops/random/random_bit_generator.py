@@ -19,9 +19,9 @@ from minixla.core.element_types import ELEMENT_TYPES, U32, U64
 from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION
 from minixla_ops.control_flow.loops import repeat
 from minixla_ops.elementwise.operators import convert
+from minixla_ops.helpers.batch_dimensions import batch_size
+from minixla_ops.helpers.shorthand import array_shape
 from minixla_ops.programs.lowering import Lowered
-from minixla_ops.vocabulary.batch_dimensions import batch_size
-from minixla_ops.vocabulary.shorthand import array_shape
 
 _STATE_SIZES = {"rng_default": (2, 3), "rng_three_fry": (2,), "rng_philox": (2, 3)}
 

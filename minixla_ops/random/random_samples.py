@@ -14,11 +14,11 @@ from minixla.core import ELEMENT_TYPES, ElementType, Operation, Shape, element_t
 from minixla.core.attributes import Literal, ShapeAttribute, attribute
 from minixla.core.linear import add_cotangents
 from minixla_ops.elementwise.families import ALL, FLOATS
+from minixla_ops.helpers import GIVEN
+from minixla_ops.helpers.batch_dimensions import batch_by_loop
+from minixla_ops.helpers.casting import cast, emit_converted
+from minixla_ops.helpers.shorthand import array_shape, ones_like
 from minixla_ops.programs.lowering import kept_program
-from minixla_ops.vocabulary import GIVEN
-from minixla_ops.vocabulary.batch_dimensions import batch_by_loop
-from minixla_ops.vocabulary.casting import cast, emit_converted
-from minixla_ops.vocabulary.shorthand import array_shape, ones_like
 
 
 class _Generator(threading.local):

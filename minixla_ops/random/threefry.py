@@ -4,9 +4,9 @@ from minixla.core import Operation, builder, register
 from minixla.core.attributes import Flag, attribute
 from minixla.core.element_types import U32
 from minixla_ops.elementwise.families import Elementwise
+from minixla_ops.helpers.batch_dimensions import align_batches
 from minixla_ops.programs.lowering import Lowered
 from minixla_ops.random.random_bit_generator import threefry_rounds
-from minixla_ops.vocabulary.batch_dimensions import align_batches
 
 
 @register

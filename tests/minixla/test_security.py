@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import minixla as mx
-from minixla.core import children
 from minixla.core.source import printable
+from minixla.engine import subprocesses
 from minixla.tools.command_line import main
 
 ROOT = Path(__file__).parents[2]
@@ -243,11 +243,11 @@ def test_helpers_find_what_the_process_finds(tmp_path, monkeypatch):
     """Folders of PYTHONPATH count, including the current one if it is named there."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", ["", str(tmp_path), "/other", *sys.path])
-    folders = children.module_path().split(os.pathsep)
+    folders = subprocesses.module_path().split(os.pathsep)
     assert "/other" in folders
     assert str(tmp_path) not in folders
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    assert str(tmp_path) in children.module_path().split(os.pathsep)
+    assert str(tmp_path) in subprocesses.module_path().split(os.pathsep)
 
 
 _ESCAPES = "\x1b[31m", "\x07", "\r", "\x9b2J", "\u202e", "\x7f"

@@ -12,7 +12,13 @@ import pytest
 
 import minixla as mx
 from minixla.core.errors import TransformError
-from minixla.engine.far import Compiled, Refused, compile_far, exported_for, platform_named
+from minixla.engine.cross_compile import (
+    Compiled,
+    Refused,
+    compile_for,
+    exported_for,
+    platform_named,
+)
 
 #: Platforms, by a short name.
 PLATFORMS = {"tpu": "tpu v5e:2x2", "gpu": "gpu h100"}
@@ -26,7 +32,7 @@ def compile_on(platform: str, jitted: Any, *shapes: Any) -> Compiled:
         Refused: XLA does.
     """
     target = platform_named(PLATFORMS.get(platform, platform))
-    return compile_far(target, exported_for(target, jitted, shapes))
+    return compile_for(target, exported_for(target, jitted, shapes))
 
 
 @functools.cache
@@ -78,7 +84,7 @@ def refusals(
     found = {}
     for key, exported in sent.items():
         try:
-            compile_far(target, exported)
+            compile_for(target, exported)
         except Refused as refused:
             found[key] = str(refused)
     return found

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from minixla.core import children
+from minixla.engine import subprocesses
 from tests.oracles import (
     ALL_TYPES,
     OracleCrash,
@@ -171,7 +171,7 @@ def test_an_interrupt_leaves_no_reply_to_the_next_request(monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(children, "receive", interrupted)
+        patch.setattr(subprocesses, "receive", interrupted)
         run_stablehlo(text, [one])
     assert run_stablehlo(text, [two]) == [np.float32(-2)]
 

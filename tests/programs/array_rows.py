@@ -13,7 +13,7 @@ from typing import Any
 
 import minixla as mx
 import minixla.numpy as np
-from minixla_ops.vocabulary.shorthand import array_shape
+from minixla_ops.helpers.shorthand import array_shape
 from tests.programs.domains import COMPLEX, ORDERED, Domain, small, summed
 from tests.programs.draft import Draft
 from tests.programs.inexact import REAL, USUAL, within

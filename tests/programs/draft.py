@@ -18,7 +18,7 @@ from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla.core.tracing import GraphTrace, current_trace, shape_of, trace_to_graph, tracing
 from minixla_ops import constant
-from minixla_ops.vocabulary.shorthand import array_shape
+from minixla_ops.helpers.shorthand import array_shape
 from tests.programs.domains import ANY, KINDS, Domain
 
 #: Larger values, and those of more than four dimensions, are not used again.

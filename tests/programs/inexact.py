@@ -25,10 +25,10 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core.graph import Graph
 from minixla.reference_evaluator.trace import widened
+from minixla_ops.helpers.shorthand import array_shape
 from minixla_ops.linear_algebra.gaps import over_columns, over_rows
 from minixla_ops.linear_algebra.matrices import adjoint
 from minixla_ops.programs.computations import sum_over
-from minixla_ops.vocabulary.shorthand import array_shape
 from tests.programs.domains import COMPLEX, Domain, is_inexact
 from tests.programs.draft import Draft
 from tests.programs.rows import Call, Row

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
-from minixla_ops.vocabulary.shorthand import array_shape
+from minixla_ops.helpers.shorthand import array_shape
 from tests.programs.domains import (
     NUMERIC,
     Domain,

@@ -9,7 +9,7 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core.shapes import Shape
-from minixla_ops.vocabulary.shorthand import array_shape
+from minixla_ops.helpers.shorthand import array_shape
 from tests.programs.domains import (
     KINDS,
     PRED,

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minixla.core.children import Helper, HelperDied
-from minixla.core.forks import SLOW
+from minixla.engine.forks import SLOW
+from minixla.engine.subprocesses import Helper, HelperDied
 
 # The process limits its own time; this is for one that sleeps.
 _SECONDS = 300.0

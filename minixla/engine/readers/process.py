@@ -21,8 +21,8 @@ from jax.extend.mlir.passmanager import PassManager
 from jax.interpreters.mlir import make_ir_context
 from jaxlib.mlir.dialects import mhlo  # no other package has it
 
-from minixla.core.forks import limits, problem_of, serve_in_forks
 from minixla.core.shared_contexts import SharedContexts
+from minixla.engine.forks import limits, problem_of, serve_in_forks
 
 
 def _beside(name: str) -> Any:

@@ -6,12 +6,12 @@ from typing import Any
 
 from minixla.core.argument_kinds import checks_kinds
 from minixla.core.errors import ImportError_, TransformError, explain
-from minixla.core.progress import shown_progress
 from minixla.core.shapes import TOKEN
 from minixla.core.tracebacks import api_boundary
 from minixla.interop.hlo.module import HloModule
 from minixla.interop.hlo.text import SUBJECT, HloText
 from minixla.interop.importing import ImportedProgram
+from minixla.interop.progress import shown_progress
 from minixla.interop.reading import ProgramText, content
 from minixla.interop.shardings import Shardings
 from minixla_ops import create_token

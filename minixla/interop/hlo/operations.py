@@ -25,7 +25,7 @@ from minixla.interop.shardings import PLACEMENTS
 from minixla.interop.step import Step
 from minixla.interop.values import literal_of, named, plain
 from minixla_ops.collectives.collective_groups import ProcessLists
-from minixla_ops.dumps.tiled_bitcasts import tiled_bitcast
+from minixla_ops.dump_only.tiled_bitcasts import tiled_bitcast
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers
 from minixla_ops.products.ragged_dot import RaggedDotDimensionNumbers
 from minixla_ops.programs.runs_programs import own_inputs

@@ -4,8 +4,8 @@ import re
 from typing import Any
 
 from minixla.core.errors import ImportError_
-from minixla.core.places import check_characters
 from minixla.engine.readers import Refusal, Sent, sent
+from minixla.engine.text_positions import check_characters
 from minixla.interop.hlo.operations import STAND_INS
 from minixla.interop.hlo.text import ADVICE, HloText
 from minixla.interop.reading import read_module, refusal_of

@@ -8,7 +8,7 @@ from typing import Any
 
 from minixla.core.errors import ImportError_
 from minixla.core.operation import Names
-from minixla.core.places import refused_at
+from minixla.engine.text_positions import refused_at
 from minixla.interop.refusals import callees_first
 
 SUBJECT = "import_hlo"

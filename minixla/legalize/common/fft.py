@@ -4,9 +4,9 @@ from typing import Any
 
 import minixla_ops as ops
 from minixla.legalize.registry import Operands, Target, legalize
+from minixla_ops.helpers.batch_dimensions import move_dimension
+from minixla_ops.helpers.shorthand import array_shape
 from minixla_ops.linear_algebra.fft import Fft
-from minixla_ops.vocabulary.batch_dimensions import move_dimension
-from minixla_ops.vocabulary.shorthand import array_shape
 
 
 def _is_symmetric(operation: Any, operands: Operands, target: Target) -> bool:

@@ -8,9 +8,9 @@ from minixla.core.tracing import evaluate_graph
 from minixla.legalize.barriers import type_of
 from minixla.legalize.registry import Operands, Target, legalize
 from minixla_ops.folds.fold import as_sequence
+from minixla_ops.helpers.shorthand import array_shape, as_results
 from minixla_ops.indexing import sort_orders
 from minixla_ops.indexing.sorting import Sort
-from minixla_ops.vocabulary.shorthand import array_shape, as_results
 
 #: The types that are sorted as others of the same bits or values.
 _SHORT_FLOATS = {name: f"u{name[1]}" for name in ELEMENT_TYPES if name[:2] in ("f4", "f8")}

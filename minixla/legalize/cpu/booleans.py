@@ -6,7 +6,7 @@ import minixla_ops as ops
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.legalize.constants import classes
 from minixla.legalize.registry import Operands, Target, legalize
-from minixla_ops.vocabulary.shorthand import array_shape
+from minixla_ops.helpers.shorthand import array_shape
 
 _PRED = (ELEMENT_TYPES["pred"],)
 

@@ -11,8 +11,8 @@ from minixla.core.shapes import Shape
 from minixla.core.tracing import shape_of
 from minixla.legalize.registry import Operands, Target, legalize
 from minixla_ops.elementwise.operators import convert
+from minixla_ops.helpers.shorthand import array_shape, zeros
 from minixla_ops.programs.composite_call import RecomputationBarrier
-from minixla_ops.vocabulary.shorthand import array_shape, zeros
 
 
 def _is_on_one_device(operation: Any, operands: Operands, target: Target) -> bool:

@@ -14,11 +14,11 @@ from minixla.core.stablehlo_text import Layouts
 from minixla.legalize.registry import Operands, Target, legalize
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.folds.sliding_windows import sizes_at
+from minixla_ops.helpers.shorthand import array_shape
 from minixla_ops.host.custom_call import CustomCall
 from minixla_ops.products.convolution import ConvGeneralDilated
 from minixla_ops.products.convolution_dimensions import ConvolutionDimensionNumbers
 from minixla_ops.products.convolution_kernel import TARGETS
-from minixla_ops.vocabulary.shorthand import array_shape
 
 _SUMMED_IN = {"bf16": "f32", "f16": "f32", "f32": "f32", "f64": "f64"}
 

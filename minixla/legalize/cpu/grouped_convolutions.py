@@ -17,11 +17,11 @@ from minixla.core.shapes import Shape
 from minixla.legalize.registry import Operands, Target, legalize
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.folds.sliding_windows import sizes_at
+from minixla_ops.helpers.batch_dimensions import merge_dimension, split_dimension
+from minixla_ops.helpers.shorthand import add_cotangents, array_shape, splat
 from minixla_ops.products.convolution import ConvGeneralDilated
 from minixla_ops.products.product import summing_type
 from minixla_ops.programs.computations import sum_over
-from minixla_ops.vocabulary.batch_dimensions import merge_dimension, split_dimension
-from minixla_ops.vocabulary.shorthand import add_cotangents, array_shape, splat
 
 # Limits measured against XLA:CPU's grouped convolution.
 _MOST_ELEMENTS = 64

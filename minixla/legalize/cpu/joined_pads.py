@@ -22,7 +22,7 @@ def _are_neighbours(operation: Any, operands: Operands, target: Target) -> bool:
     return _join(*operands) is not None
 
 
-@legalize(Add, "cpu", when=_are_neighbours)
+@legalize(Add, "cpu", reads_graph=True, when=_are_neighbours)
 def joined_pads(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA:CPU computes each element of a sum of pads from both operands, one at a time."""
     first, second = operands

@@ -6,6 +6,7 @@ from typing import Any
 from minixla.core.shapes import Shape
 from minixla.legalize.registry import Operands, Target, legalize
 from minixla_ops.elementwise.operators import convert
+from minixla_ops.helpers.shorthand import array_shape, as_results, as_tuple
 from minixla_ops.linear_algebra.eigen import Eig, Eigh, Schur
 from minixla_ops.linear_algebra.factorization import has_elements
 from minixla_ops.linear_algebra.lapack_calls import LETTERS
@@ -18,7 +19,6 @@ from minixla_ops.linear_algebra.triangular_systems import (
     TriangularSolve,
     wide_type,
 )
-from minixla_ops.vocabulary.shorthand import array_shape, as_results, as_tuple
 
 
 def _lapack(

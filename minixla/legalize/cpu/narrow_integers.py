@@ -7,8 +7,8 @@ from minixla.core.element_types import ELEMENT_TYPES
 from minixla.legalize.barriers import on_hidden
 from minixla.legalize.constants import classes
 from minixla.legalize.registry import Operands, Target, legalize
-from minixla_ops.vocabulary.casting import widened
-from minixla_ops.vocabulary.shorthand import array_shape
+from minixla_ops.helpers.casting import widened
+from minixla_ops.helpers.shorthand import array_shape
 
 _S8 = ELEMENT_TYPES["s8"]
 _TWO_BITS = (ELEMENT_TYPES["s2"], ELEMENT_TYPES["u2"])

@@ -6,11 +6,11 @@ from typing import Any
 
 from minixla.core.tracing import closed_graph, shape_of
 from minixla.legalize.registry import Operands, Target, legalize
+from minixla_ops.helpers.shorthand import array_shape
 from minixla_ops.indexing.select_and_scatter import SelectAndScatter
 from minixla_ops.programs.call import KeptCall
 from minixla_ops.programs.computations import monoid_of
 from minixla_ops.programs.lowering import kept_program
-from minixla_ops.vocabulary.shorthand import array_shape
 
 #: XLA:CPU may compile programs of some 32 elements and more for minutes.
 _MOST_ELEMENTS = 25

@@ -8,7 +8,7 @@ from minixla.legalize.constants import classes, distinct
 from minixla.legalize.registry import Operands, Target, legalize
 from minixla_ops.control_flow.loops import any_of
 from minixla_ops.elementwise.families import INTEGERS
-from minixla_ops.vocabulary.shorthand import array_shape, full_like
+from minixla_ops.helpers.shorthand import array_shape, full_like
 
 
 def _is_beyond(operation: Any, operands: Operands, target: Target) -> bool:

@@ -6,10 +6,10 @@ from minixla.core.element_types import ElementType
 from minixla.legalize.barriers import type_of
 from minixla.legalize.registry import Operands, Target, legalize
 from minixla_ops.elementwise.operators import convert
+from minixla_ops.helpers.casting import widened
+from minixla_ops.helpers.shorthand import array_shape
 from minixla_ops.products.convolution import ConvGeneralDilated
 from minixla_ops.products.dot import DotGeneral
-from minixla_ops.vocabulary.casting import widened
-from minixla_ops.vocabulary.shorthand import array_shape
 
 
 def _is_narrow(kind: ElementType) -> bool:

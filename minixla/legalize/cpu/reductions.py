@@ -13,8 +13,8 @@ from minixla.legalize.registry import Operands, Target, legalize
 from minixla_ops.elementwise.families import FLOATS
 from minixla_ops.folds.fold import Fold, Reduce, halves
 from minixla_ops.folds.reduce_window import ReduceWindow
+from minixla_ops.helpers.shorthand import array_shape, as_results, full_like
 from minixla_ops.programs.computations import computation_of, monoid_of
-from minixla_ops.vocabulary.shorthand import array_shape, as_results, full_like
 
 #: Windows that are computed by slices: each element of a window takes time to compile.
 _MOST_WINDOW_ELEMENTS, _LEAST_OPERAND_SIZE = 32, 4096

@@ -7,7 +7,7 @@ import numpy as np
 import minixla_ops as ops
 from minixla.legalize.constants import classes
 from minixla.legalize.registry import Operands, Target, legalize
-from minixla_ops.vocabulary.shorthand import zeros_like
+from minixla_ops.helpers.shorthand import zeros_like
 
 
 def _may_share(operation: Any, operands: Operands, target: Target) -> bool:

@@ -8,7 +8,7 @@ from minixla.core.tracing import evaluate_graph
 from minixla.legalize.barriers import on_hidden, type_of
 from minixla.legalize.constants import classes
 from minixla.legalize.registry import Operands, Target, legalize
-from minixla_ops.vocabulary.shorthand import array_shape
+from minixla_ops.helpers.shorthand import array_shape
 
 _CROPS = classes("Pad Slice DynamicSlice")
 _S8 = ELEMENT_TYPES["s8"]

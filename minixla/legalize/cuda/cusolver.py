@@ -8,6 +8,7 @@ import minixla_ops as ops
 from minixla.core.shapes import Shape
 from minixla.legalize.registry import Operands, Target, legalize
 from minixla_ops.elementwise.operators import convert
+from minixla_ops.helpers.shorthand import array_shape, as_results, as_tuple, full_like
 from minixla_ops.host.custom_call import CustomCall
 from minixla_ops.linear_algebra.eigen import Eig, Eigh
 from minixla_ops.linear_algebra.factorization import has_elements
@@ -18,7 +19,6 @@ from minixla_ops.linear_algebra.matrix_calls import library_call
 from minixla_ops.linear_algebra.qr import Geqrf, HouseholderProduct
 from minixla_ops.linear_algebra.svd import Svd
 from minixla_ops.linear_algebra.triangular_systems import Cholesky, wide_type
-from minixla_ops.vocabulary.shorthand import array_shape, as_results, as_tuple, full_like
 
 #: As in JAX: cuSOLVER's Jacobi method is for matrices of up to 1,024 rows and columns, and has no
 #: reduced form up to 32.

@@ -10,9 +10,9 @@ from minixla.core.element_types import ELEMENT_TYPES
 from minixla.legalize.barriers import type_of
 from minixla.legalize.registry import Operands, Target, legalize
 from minixla_ops.elementwise.operators import convert
+from minixla_ops.helpers.shorthand import array_shape
 from minixla_ops.products.dot import DotGeneral
 from minixla_ops.products.product import summing_type
-from minixla_ops.vocabulary.shorthand import array_shape
 
 _BYTES = (ELEMENT_TYPES["s8"], ELEMENT_TYPES["u8"])
 

@@ -30,7 +30,7 @@ from minixla.core.state import transforming
 from minixla.engine import ENGINE, compiled_functions
 from minixla.engine import eager as eager_module
 from minixla.engine.compiled_functions import CompiledFunctions
-from minixla_ops.vocabulary import shorthand as rules
+from minixla_ops.helpers import shorthand as rules
 from tests.harness import compiled_rows
 from tests.minixla.numpy.tables import split
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import minixla as mx
+from minixla.extension.attribute_types import IntegerKind
 from minixla.extension.contexts import Context
 from minixla.extension.definitions import Definition
 from minixla.extension.grammar import AttributeDeclaration
-from minixla.extension.kinds import IntegerKind
 from minixla.extension.operation import CustomOperation
 from minixla.extension.registered import RegisteredOperation
 

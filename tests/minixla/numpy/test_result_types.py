@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import minixla.numpy as mnp
-from minixla_ops.vocabulary.shorthand import array_shape
+from minixla_ops.helpers.shorthand import array_shape
 from tests.harness import graph_of
 from tests.minixla.numpy.tables import named
 

@@ -20,8 +20,8 @@ import pytest
 
 import minixla as mx
 import minixla.interop
-from minixla.core import progress
 from minixla.core.operation import REGISTRY
+from minixla.interop import progress
 from minixla.tools.command_line import main
 from tests.harness import by_jax
 

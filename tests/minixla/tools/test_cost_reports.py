@@ -9,7 +9,7 @@ from jax.sharding import PartitionSpec as P
 
 import minixla as mx
 from minixla.core.errors import AttributeValueError, ShardingError
-from minixla.engine import far
+from minixla.engine import cross_compile
 from minixla.tools.cost_reports import device_rows
 
 X = np.ones((4, 4), np.float32)
@@ -76,9 +76,9 @@ def test_the_report_of_a_platform(monkeypatch):
 
     def compiled(platform, exported):
         asked.append((str(platform), jax.export.deserialize(bytearray(exported)).fun_name))
-        return far.Compiled(numbers, TEXT)
+        return cross_compile.Compiled(numbers, TEXT)
 
-    monkeypatch.setattr(far, "compile_far", compiled)
+    monkeypatch.setattr(cross_compile, "compile_for", compiled)
 
     def model(x):
         return mx.numpy.tanh(x)
@@ -125,9 +125,9 @@ def test_programs_with_meshes_are_for_all_chips(name, monkeypatch):
 
     def compiled(platform, exported):
         sent.append(jax.export.deserialize(bytearray(exported)))
-        return far.Compiled({}, TEXT)
+        return cross_compile.Compiled({}, TEXT)
 
-    monkeypatch.setattr(far, "compile_far", compiled)
+    monkeypatch.setattr(cross_compile, "compile_for", compiled)
     function, sides = SHARDED[name]
     report = mx.cost(function, jax.ShapeDtypeStruct((8, 16), np.float32), platform="tpu v5e:2x4")
     assert report.platform == "tpu v5e:2x4"

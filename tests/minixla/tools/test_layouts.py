@@ -13,7 +13,7 @@ import pytest
 
 import minixla as mx
 from minixla.core.errors import AttributeValueError, ShardingError
-from minixla.engine.far import compile_far, exported_for, platform_named
+from minixla.engine.cross_compile import compile_for, exported_for, platform_named
 from minixla.engine.meshes import jax_mesh
 from minixla.sharding import PartitionSpec as P
 from minixla.tools.layouts import layouts, visualize_sharding
@@ -85,7 +85,7 @@ def test_kinds_groups_and_bytes_of_training_on_a_square_of_devices(name):
 def test_collectives_and_bytes_of_each_of_256_chips_that_are_not_here(name):
     row, platform = PODS[16][name], platform_named("tpu v5e:16x16")
     found = row.jitted.shardings(*row.arguments)
-    made = compile_far(platform, exported_for(platform, row.jitted, row.arguments))
+    made = compile_for(platform, exported_for(platform, row.jitted, row.arguments))
     theirs = collectives_of(made.text.replace("bf16[", "f32["), 256)
     assert totals(as_found(found.collectives())) == totals(theirs)
     lines = [line for line in made.text.splitlines() if re.search(r"= bf16\S+ [a-z-]+\(", line)]

@@ -12,7 +12,7 @@ import minixla as mx
 from minixla import AttributeValueError, DerivativeError, Shape, ShapeError, TransformError, ops
 from minixla.core.tracing import trace_to_graph
 from minixla_ops.dynamic_sizes.dimension_sizes import static
-from minixla_ops.vocabulary.shorthand import array_shape
+from minixla_ops.helpers.shorthand import array_shape
 from tests.harness import check_derivatives, check_operation, check_rejected, graph_of
 
 V = np.arange(1, 11, dtype="f4")

@@ -14,8 +14,8 @@ import minixla_ops as ops
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.errors import ShapeError
 from minixla.core.operation import REGISTRY
+from minixla_ops.helpers.casting import cast
 from minixla_ops.programs.reference_evaluation import reference_graph
-from minixla_ops.vocabulary.casting import cast
 from tests.harness import (
     DerivativesTogether,
     Together,

@@ -18,8 +18,8 @@ from minixla.core.operation import REGISTRY
 from minixla.core.shapes import Shape, TupleShape
 from minixla.core.tracing import trace_to_graph
 from minixla_ops.elementwise.conversion import ReducePrecision
+from minixla_ops.helpers.casting import cast
 from minixla_ops.programs.reference_evaluation import reference_graph
-from minixla_ops.vocabulary.casting import cast
 from tests.harness import (
     Together,
     check_batching,

@@ -12,7 +12,7 @@ from minixla.core.operation import REGISTRY
 from minixla.core.shapes import Shape
 from minixla.core.tracing import bind, trace_to_graph
 from minixla_ops.elementwise.families import FLOATS, INEXACT, SIGNED, Binary, Elementwise, Unary
-from minixla_ops.vocabulary.casting import widened
+from minixla_ops.helpers.casting import widened
 from tests.harness import check_batching, check_derivatives, check_operation, check_rejected
 
 

@@ -11,8 +11,8 @@ from minixla.core.errors import ShapeError
 from minixla.core.operation import REGISTRY
 from minixla.core.shapes import Shape, TupleShape
 from minixla.core.tracing import trace_to_graph
+from minixla_ops.helpers.casting import cast
 from minixla_ops.programs.reference_evaluation import reference_graph
-from minixla_ops.vocabulary.casting import cast
 from tests.harness import Together, check_batching, check_operation, check_rejected, graph_of
 from tests.oracles.compare import assert_same, flush_denormals
 from tests.oracles.values import all_values, bit_width, edge_values, random_values

@@ -7,9 +7,9 @@ import minixla_ops as ops
 from minixla.core.shapes import Shape
 from minixla.core.tracing import trace_to_graph
 from minixla_ops.folds.fold_programs import fold, fold_in_order, is_associative, paired_computation
+from minixla_ops.helpers.shorthand import splat
 from minixla_ops.programs.computations import computation_of
 from minixla_ops.programs.reference_evaluation import reference_graph
-from minixla_ops.vocabulary.shorthand import splat
 from tests.harness import graph_of
 
 

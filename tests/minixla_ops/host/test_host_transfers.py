@@ -6,8 +6,8 @@ import pytest
 
 import minixla as mx
 import minixla_ops as ops
-from minixla.core.processes import current_process
 from minixla.core.shapes import Shape, TupleShape
+from minixla_ops.collectives.processes import current_process
 
 F32 = Shape("f32", (2,))
 EVALUATORS = {"reference": mx.reference, "eager": lambda f: f, "jit": mx.jit, "in JAX": jax.jit}

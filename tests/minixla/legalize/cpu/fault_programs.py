@@ -9,7 +9,7 @@ import minixla as mx
 import minixla_ops as ops
 from minixla.core import ELEMENT_TYPES, shape_of
 from minixla.core.element_types import element_type
-from minixla_ops.vocabulary.casting import cast
+from minixla_ops.helpers.casting import cast
 
 
 def array(numbers: Any, kind: str) -> np.ndarray:

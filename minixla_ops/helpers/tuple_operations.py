@@ -12,7 +12,7 @@ from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.registry import fill_role
 from minixla.core.shapes import AnyShape, TupleShape, TupleValue
 from minixla.core.tracing import current_trace, evaluate_graph, shape_of, trace_to_graph
-from minixla_ops.vocabulary.shorthand import operand_list
+from minixla_ops.helpers.shorthand import operand_list
 
 
 @register

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from minixla.core.errors import DeadlockError
-from minixla.core.processes import Meeting, Process, current_process, running_on
+from minixla_ops.collectives.processes import Meeting, Process, current_process, running_on
 
 
 def test_alone_unless_something_else_runs():

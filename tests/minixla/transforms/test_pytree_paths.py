@@ -12,7 +12,7 @@ import pytest
 import minixla as mx
 from minixla.engine.float0 import places
 from minixla.transforms.arguments import Arguments
-from minixla.transforms.places import other_structure, parameter_names
+from minixla.transforms.pytree_paths import other_structure, parameter_names
 
 X = np.ones(3, np.float32)
 FLOAT0 = np.zeros((), jax.dtypes.float0)

@@ -7,7 +7,7 @@ import pytest
 
 import minixla as mx
 from minixla.core import Operation, register
-from minixla_ops.vocabulary.shorthand import written
+from minixla_ops.helpers.shorthand import written
 
 
 @register

@@ -13,8 +13,8 @@ import pytest
 
 import minixla as mx
 import minixla.numpy as mnp
-from minixla.core import progress
-from minixla.core.progress import shown_progress
+from minixla.interop import progress
+from minixla.interop.progress import shown_progress
 
 
 class Stream(io.StringIO):

@@ -8,7 +8,13 @@ import pytest
 
 import minixla as mx
 from minixla.core.errors import AttributeValueError, TransformError
-from minixla.engine.far import Platform, analysed, compile_far, exported_for, platform_named
+from minixla.engine.cross_compile import (
+    Platform,
+    analysed,
+    compile_for,
+    exported_for,
+    platform_named,
+)
 
 X = jax.ShapeDtypeStruct((2, 3), np.float32)
 NAMES = {
@@ -54,7 +60,7 @@ def test_missing_packages_are_named_with_what_to_install(name, tmp_path, monkeyp
     monkeypatch.setenv("MINIXLA_FAR", str(tmp_path))
     platform = platform_named(name)._replace(topology="1x1" if name == "gpu" else "4x4")
     with pytest.raises(TransformError, match="nothing to compile for") as caught:
-        compile_far(platform, exported_for(platform, mx.jit(lambda x: x + 1), [X]))
+        compile_for(platform, exported_for(platform, mx.jit(lambda x: x + 1), [X]))
     assert "pip install" in str(caught.value)
     assert "MINIXLA_FAR" in str(caught.value)
 

@@ -10,7 +10,7 @@ from jax.dtypes import TypePromotionError
 
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.errors import ShapeError
-from minixla.core.promotion import inexact_type, numeric_type, promote_types, result_type
+from minixla_ops.elementwise.promotion import inexact_type, numeric_type, promote_types, result_type
 
 WIDE = ("s64", "u64", "f64", "c128")
 # The types that values made from Python scalars have, and so those that weak values have.

@@ -15,9 +15,9 @@ import minixla_ops as ops
 from minixla.core.element_types import PRED
 from minixla.core.shapes import Shape
 from minixla.core.tracing import closed_graph
-from minixla_ops.dumps.dump_only import Bitcast
+from minixla_ops.dump_only.operations import Bitcast
+from minixla_ops.helpers.shorthand import array_shape, zeros
 from minixla_ops.programs.reference_evaluation import reference_graph
-from minixla_ops.vocabulary.shorthand import array_shape, zeros
 
 #: The dimensions from the fastest to the slowest, and the sizes of each tile.
 Layout = tuple[Sequence[int], Sequence[Sequence[int]]]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from minixla.core.children import Helper, HelperDied
+from minixla.engine.subprocesses import Helper, HelperDied
 
 SERVE = """
 import os, sys, time
-from minixla.core.children import receive, send, stream_to_parent
+from minixla.engine.subprocesses import receive, send, stream_to_parent
 stream = stream_to_parent()
 while True:
     number, request, blocks = receive(stream)

@@ -14,10 +14,10 @@ sys.path.append(os.environ.get("MINIXLA_FAR", ""))
 
 import jax
 
-from minixla.core.children import receive, send, stream_to_parent
 from minixla.core.errors import MinixlaError
-from minixla.engine.far import analysed, compiled_for, far_devices
+from minixla.engine.cross_compile import analysed, compiled_for, far_devices
 from minixla.engine.foreign_code import register_code
+from minixla.engine.subprocesses import receive, send, stream_to_parent
 
 
 def main() -> None:

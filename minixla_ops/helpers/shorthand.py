@@ -1,4 +1,4 @@
-"""The small vocabulary that derivative and batching rules are written in."""
+"""Short names that derivative and batching rules are written in."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

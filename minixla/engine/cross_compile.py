@@ -24,9 +24,9 @@ from jax.experimental import topologies
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jax.tree_util import tree_structure
 
-from minixla.core.children import Helper, HelperDied
 from minixla.core.errors import AttributeValueError, TransformError, explain
 from minixla.engine.foreign_code import LIBRARIES
+from minixla.engine.subprocesses import Helper, HelperDied
 
 _SUBJECT = "platform"
 _ADVICE = "Give 'tpu v5e:2x2' (four chips; 'tpu v5e:16x16' has 256), or 'gpu h100' ('gpu h100:4' "
@@ -202,7 +202,7 @@ def analysed(compiled: Any) -> Compiled:
 
 
 def exported_for(platform: Platform, jitted: Any, args: Any, kwargs: Any = None) -> bytes:
-    """A jitted function of ours or JAX's for arguments like these, as `compile_far` takes it."""
+    """A jitted function of ours or JAX's for arguments like these, as `compile_for` takes it."""
     targets: set[str] = set()
     while True:
         # JAX keeps some custom calls as they are for years; here nothing is kept.
@@ -225,7 +225,7 @@ def exported_for(platform: Platform, jitted: Any, args: Any, kwargs: Any = None)
             targets.update(found)
 
 
-def compile_far(platform: Platform, exported: bytes) -> Compiled:
+def compile_for(platform: Platform, exported: bytes) -> Compiled:
     """Compiles what `jax.export` made for a platform; Refused if XLA does not, or dies of it."""
     try:
         libraries = [(target, *each) for target, each in LIBRARIES.items()]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import minixla as mx
-from minixla.core.questions import OF_MATH
+from minixla.core.concretization_advice import OF_MATH
 
 NAMES: dict[str, Any] = {
     "A": np.eye(2, dtype=np.float32),

@@ -8,7 +8,7 @@ import pytest
 
 from minixla.core.errors import AttributeValueError
 from minixla.core.shapes import parse_shape
-from minixla.core.sharding_notation import ShardingNotation
+from minixla.extension.sharding_notation import ShardingNotation
 
 # What is written, the operands' and the results' sizes, and the rule.
 RULES: list[tuple[dict[str, Any], str, str, str]] = [

@@ -6,13 +6,13 @@ import os
 
 import pytest
 
-from minixla.core.children import Helper
-from minixla.core.forks import SLOW
+from minixla.engine.forks import SLOW
+from minixla.engine.subprocesses import Helper
 
 SERVE = """
 import os, sys, time
-from minixla.core import forks
-from minixla.core.forks import limits, problem_of, receive, serve_in_forks
+from minixla.engine import forks
+from minixla.engine.forks import limits, problem_of, receive, serve_in_forks
 
 def takes_and_dies(stream):
     receive(stream)

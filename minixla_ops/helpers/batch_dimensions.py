@@ -1,4 +1,4 @@
-"""The vocabulary of batching rules: moving, adding and aligning batch dimensions."""
+"""Helpers of batching rules: moving, adding and aligning batch dimensions."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import minixla_ops as ops
 from minixla.core import AnyShape, Operation, shape_of
 from minixla.core.registry import fill_role
-from minixla_ops.vocabulary.shorthand import Places, Values, array_shape, as_tuple, zeros
+from minixla_ops.helpers.shorthand import Places, Values, array_shape, as_tuple, zeros
 
 # Up to so many members of a batch stand side by side, where they are computed one by one.
 _MOST_MEMBERS = 16

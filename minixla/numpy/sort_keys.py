@@ -16,8 +16,8 @@ from minixla.core.shapes import Shape
 from minixla.numpy import operands
 from minixla.numpy.element_functions import transforms
 from minixla.numpy.operands import lifted
+from minixla_ops.helpers.shorthand import full_like
 from minixla_ops.indexing.sorting import taken_along as taken_along
-from minixla_ops.vocabulary.shorthand import full_like
 
 _S32, _S64 = ELEMENT_TYPES["s32"], ELEMENT_TYPES["s64"]
 

@@ -15,9 +15,9 @@ from minixla.core.hlo_text import quoted
 from minixla_ops.collectives.collective_joins import AllGather
 from minixla_ops.collectives.collective_passing import CollectivePermute
 from minixla_ops.collectives.collective_reductions import AllReduce
-from minixla_ops.dumps.dump_only import Copy, Identity, Internal, refusing
+from minixla_ops.dump_only.operations import Copy, Identity, Internal, refusing
+from minixla_ops.helpers.shorthand import splat
 from minixla_ops.programs.call import Call
-from minixla_ops.vocabulary.shorthand import splat
 
 
 class Done(Internal):

@@ -14,8 +14,8 @@ import minixla_ops as ops
 from minixla.core import Shape, parse_shape
 from minixla.core.errors import AttributeValueError, ShapeError
 from minixla.core.tracing import trace_to_graph
+from minixla_ops.helpers.tuple_operations import without_tuples
 from minixla_ops.programs.reference_evaluation import reference_graph
-from minixla_ops.vocabulary.tuple_operations import without_tuples
 from tests.harness import (
     check_batching,
     check_derivatives,

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core.children import receive, send, stream_to_parent
+from minixla.engine.subprocesses import receive, send, stream_to_parent
 
 Answer = Callable[[Any, list[np.ndarray]], tuple[Any, Sequence[bytes]]]
 #: What is said of a request of which a child died: it took too long.

@@ -15,11 +15,11 @@ from minixla.core.builders import derived
 from minixla.core.errors import ImportError_, TransformError, explain
 from minixla.core.forward import ForwardTrace, ForwardTracer
 from minixla.core.operation import EVERY_OPERAND, register
+from minixla_ops.helpers.shorthand import array_shape, as_tuple, splat
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.lowering import Lowered, lowered_program
 from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.random.random_samples import next_state
-from minixla_ops.vocabulary.shorthand import array_shape, as_tuple, splat
 
 
 class Internal(Lowered):
