@@ -42,7 +42,7 @@ from minixla.numpy.taking import *
 from minixla.numpy.ufuncs import frompyfunc, ufunc
 
 _arrays_of_keys.install_on(globals())
-_HELPERS = ("element_functions", "index_parsing", "indexing", "orders", "ufuncs")
+_HELPERS = ("element_functions", "index_parsing", "indexing", "sort_keys", "ufuncs")
 _array_methods.install_on(Tracer)
 __all__ = offered(
     globals(),
