@@ -144,7 +144,7 @@ class _Pass:
         """Whether a program for any operands with these facts serves as the replacement."""
         are_distinct = 0 < len(operands) == len(set(operands))
         return are_distinct and not any(
-            self.target.is_constant(each) and splat_of(each) is None for each in operands
+            splat_of(each) is None and self.target.array(each) is not None for each in operands
         )
 
     def _trace(
