@@ -74,7 +74,7 @@ soak: environment
 EXPLORER := $(CURDIR)/build/explorer
 EXPLORER_PINS := tests/browser/requirements.txt
 
-# Warnings are errors. Pictures of programs need Graphviz; without it they are text.
+# Warnings are errors.
 docs: environment
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -b html -d build/doctrees docs build/site
 	@echo 'build/site/index.html'

@@ -18,7 +18,7 @@ def loss(w, x):
 
 
 def write(folder: Path) -> None:
-    """Writes what the page on how it works shows: pictures, or text where Graphviz is missing."""
+    """Writes what the page on how it works shows: pictures and the text."""
     arguments = numpy.ones((3, 2), "f4"), numpy.ones((4, 3), "f4")
     forward = mx.make_graph(loss)(*arguments)
     both = mx.make_graph(mx.value_and_grad(loss))(*arguments)

@@ -122,10 +122,10 @@ def _parsers() -> tuple[Parser, dict[str, Parser]]:
     check = add("check", text, program, arguments)
     what = "leaves the derivatives unchecked"
     check.add_argument("--no-gradients", action="store_true", help=what)
-    text = "Shows a program as text, or as a picture where Graphviz is installed"
+    text = "Shows a program as text, a picture or a page"
     show = add("show", text, program)
     what = "default: what the output's name ends in, else hlo"
-    forms = ("hlo", "stablehlo", "dot", "svg", "png", "html")
+    forms = ("hlo", "stablehlo", "dot", "svg", "html")
     show.add_argument("--form", choices=forms, help=what)
     what = "one page with the graph, the instructions and the source; the same as --form html"
     show.add_argument("--html", dest="form", action="store_const", const="html", help=what)

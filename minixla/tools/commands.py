@@ -3,7 +3,6 @@
 import argparse
 import io
 import json
-import shutil
 import sys
 from collections.abc import Callable, Sequence
 from itertools import compress
@@ -23,14 +22,17 @@ from minixla.core.tables import plain, terminal_width
 from minixla.interop import ImportedProgram
 from minixla.interop.progress import shown_progress
 from minixla.tools import command_inputs as inputs
-from minixla.tools import command_line, drawing
+from minixla.tools import command_line
 from minixla.tools.command_line import BadInput
 from minixla.tools.cost_reports import cost_report
 from minixla.tools.cross_check import cross_check
+from minixla.tools.drawing import dot_text
 from minixla.tools.evaluators import EVALUATORS, NotEvaluated
 from minixla.tools.explorer import explored, shown_parts
 from minixla.tools.graph_parts import inexact_part, is_inexact
 from minixla.tools.html_page import page
+from minixla.tools.layered_drawing import picture
+from minixla.tools.opened_programs import opened
 from minixla.tools.opinions import evaluate
 from minixla.tools.shown_arrays import check_file, in_full, in_short, widened, write_file
 from minixla.tools.source_lines import SourceLines
@@ -41,9 +43,8 @@ from minixla.transforms import make_graph, vjp, vmap
 skip_callers(command_line.__file__)
 
 #: The form that the end of a file's name asks for.
-_PICTURES = {".svg": "svg", ".png": "png"}
 _SHOWN = {".mlir": "stablehlo", ".hlo": "hlo", ".txt": "hlo", ".dot": "dot", ".gv": "dot"}
-_SHOWN |= {".html": "html", ".htm": "html"}
+_SHOWN |= {".html": "html", ".htm": "html", ".svg": "svg"}
 _CONVERTED = {".mlirbc": "portable", ".hlo": "hlo", ".jax": "exported", ".bin": "exported"}
 
 
@@ -163,16 +164,9 @@ def _show(options: argparse.Namespace, program: ImportedProgram) -> None:
     if options.json:
         return _print_json(_described(program))
     suffix = Path(options.output or "").suffix.lower()
-    form = options.form or (_SHOWN | _PICTURES).get(suffix, "hlo")
-    if form in _PICTURES.values():
-        picture = drawing.draw(program.graph, form)
-        if picture is not None:
-            return _write(options, picture)
-        why = "took too long" if shutil.which("dot") else "is not installed (no program `dot`)"
-        if options.output is not None:
-            raise BadInput(f"Graphviz {why}; --form dot writes what it reads")
-        print(f"minixla show: Graphviz {why}: this is text", file=sys.stderr)
-        form = "hlo"
+    form = options.form or _SHOWN.get(suffix, "hlo")
+    if suffix == ".png" and not options.form:
+        raise BadInput("the picture of a program is SVG: name a file that ends in .svg")
     if form == "html":
         return _write(options, page(*shown_parts(program.graph)[:2], _lines(options)).encode())
     _write(options, _in_form(program, form))
@@ -276,5 +270,6 @@ def _in_form(program: ImportedProgram, form: str) -> bytes:
             advice = "take bytecode, or --drop-shardings"
             raise BadInput(f"portable artifacts hold StableHLO alone, and no shardings; {advice}")
         return stablehlo.serialize_portable_artifact_str(text, version)
-    texts = {"dot": drawing.dot_text, "hlo": str, "stablehlo": Graph.stablehlo}
+    texts = {"dot": dot_text, "hlo": str, "stablehlo": Graph.stablehlo}
+    texts["svg"] = lambda graph: picture(opened(graph))
     return texts[form](graph).encode()

@@ -1,18 +1,17 @@
-"""Graphs drawn by Graphviz: a box an instruction, a cluster a program that one runs."""
+"""Graphs in Graphviz's language and in notebooks."""
 
 import html
-import shutil
-import subprocess
 from collections.abc import Sequence
 from typing import Any
 
 from minixla.core.graph import Graph, Value
+from minixla.tools.layered_drawing import picture
+from minixla.tools.opened_programs import opened
 
 #: Graphviz lays out some hundreds of boxes in seconds, and nobody can read more.
 _MOST_BOXES = 600
 _MOST_DRAWN = 200
 _MOST_LINES = 400
-_SECONDS = 30.0
 
 
 def dot_text(graph: Graph, most: int = _MOST_BOXES) -> str:
@@ -84,26 +83,11 @@ def _boxes(program: Graph, names: dict[Any, str], most: int) -> list[str]:
     return lines
 
 
-def draw(graph: Graph, form: str) -> bytes | None:
-    """The graph as an "svg" or "png", or None where Graphviz is not there or takes too long."""
-    program = shutil.which("dot")
-    if program is None:
-        return None
-    words, text = [program, f"-T{form}"], dot_text(graph).encode()
-    try:
-        done = subprocess.run(words, input=text, capture_output=True, timeout=_SECONDS, check=True)
-    except (subprocess.SubprocessError, OSError):
-        return None
-    return done.stdout
-
-
 def html_of(graph: Graph) -> str:
-    """The graph for a notebook: drawn where that is possible, else as text, both up to a size."""
-    if len(graph.instructions) <= _MOST_DRAWN:
-        picture = draw(graph, "svg")
-        if picture is not None:
-            text = picture.decode(errors="replace")
-            return text[max(text.find("<svg"), 0) :]
+    """Return the graph for a notebook: a picture, or the text of a large graph."""
+    parts = opened(graph)
+    if sum(len(part.graph.instructions) for part in parts) <= _MOST_DRAWN:
+        return picture(parts)
     lines = str(graph).splitlines()
     if len(lines) > _MOST_LINES:
         left_out = len(lines) - _MOST_LINES

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minixla.core.errors import AttributeValueError, ShardingError, check_arguments, explain
+from minixla.core.errors import AttributeValueError, check_arguments, explain
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
 from minixla.core.source import PROGRAM_TEXT, Source
@@ -22,7 +22,9 @@ from minixla.sharding.passes import PASSES
 from minixla.sharding.program import Block, Program, Value
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.sharding.value_shardings import sharding_of
-from minixla.tools import drawing
+from minixla.tools.drawing import dot_text
+from minixla.tools.layered_drawing import picture
+from minixla.tools.opened_programs import opened
 
 _ENGINES = ("native", "shardy")
 _PASSES = (
@@ -32,7 +34,7 @@ _PASSES = (
     "sdy-update-non-divisible-input-output-shardings",
     "sdy-remove-sub-axes-in-input-output-shardings",
 )
-_FORMS = (".svg", ".png", ".dot", ".txt")
+_FORMS = (".svg", ".dot", ".txt")
 
 
 class Row(NamedTuple):
@@ -134,28 +136,25 @@ class Layouts:
         return Table(header, rows)
 
     def draw(self, path: Any) -> None:
-        """Writes a picture of the graph with its layouts; without Graphviz, of their table.
+        """Write a picture of the graph with its layouts, or their table.
 
         Args:
-            path: a file that ends in .svg or .png, .dot (Graphviz's language) or .txt (the table).
+            path: a file that ends in .svg, .dot (Graphviz's language) or .txt (the table).
 
         Raises:
             AttributeValueError: it ends otherwise.
-            ShardingError: a .png without Graphviz, or of a graph that is too large for it.
         """
         form = os.path.splitext(os.fspath(path))[1]
         if form not in _FORMS:
             problem, advice = f"{path} ends in {form!r}", f"Give one in {', '.join(_FORMS)}."
             raise explain(AttributeValueError, "draw", problem, (), advice)
-        texts = {".dot": lambda: drawing.dot_text(self.graph), ".txt": self._text}
-        data = texts[form]().encode() if form in texts else drawing.draw(self.graph, form[1:])
-        if data is None and form == ".svg":
-            data = _svg(self._text()).encode()
-        if data is None:
-            problem = "Graphviz's program dot is not there, or takes too long"
-            raise explain(ShardingError, "draw", problem, (), "Install it, or write an .svg file.")
-        with open(path, "wb") as file:
-            file.write(data)
+        texts = {
+            ".svg": lambda: picture(opened(self.graph)),
+            ".dot": lambda: dot_text(self.graph),
+            ".txt": self._text,
+        }
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(texts[form]())
 
     def _text(self, width: int | None = None) -> str:
         meshes = [f"{symbol_text(name)} = {mesh}" for name, mesh in self.program.meshes.items()]
@@ -169,18 +168,6 @@ class Layouts:
 
     def __repr__(self) -> str:
         return f"<Layouts of {len(self.rows)} values>"
-
-
-def _svg(text: str) -> str:
-    """A text as a picture."""
-    lines = text.splitlines()
-    width, height = 8 * max(map(len, lines), default=0) + 16, 16 * len(lines) + 16
-    rows = [
-        f'<text x="8" y="{16 * number + 20}" xml:space="preserve">{escape(line)}</text>'
-        for number, line in enumerate(lines)
-    ]
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
-    return "\n".join([f'{head} font-family="monospace" font-size="13">', *rows, "</svg>", ""])
 
 
 def layouts(graph: Graph, engine: str = "native") -> Layouts:

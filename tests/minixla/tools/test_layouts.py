@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-import shutil
 from collections import Counter
 
 import jax
@@ -207,20 +206,15 @@ def test_the_graph_is_what_shardy_prints():
     assert '%arg0: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}' in text
 
 
-@pytest.mark.parametrize("form", [".svg", ".png", ".dot", ".txt"])
+@pytest.mark.parametrize("form", [".svg", ".dot", ".txt"])
 def test_pictures(form, tmp_path):
     row = ROWS["sum"]
     found, path = row.jitted.shardings(*row.arguments), tmp_path / f"layouts{form}"
-    if form == ".png" and shutil.which("dot") is None:
-        with pytest.raises(ShardingError, match="Graphviz's program dot is not there"):
-            found.draw(path)
-        return
     found.draw(path)
     data = path.read_bytes()
-    marks = {".svg": b"<svg", ".png": b"PNG", ".dot": b"digraph", ".txt": b"[{x}, {}]"}
-    assert marks[form] in data
-    if form != ".png":
-        assert b"reduce" in data
+    marks = {".svg": b"<svg", ".dot": b"digraph", ".txt": b"[{x}, {}]"}
+    assert marks[form] in data and b"reduce" in data
+    assert form == ".txt" or b"@mesh" in data
 
 
 def test_errors():
@@ -228,7 +222,7 @@ def test_errors():
     found = row.jitted.shardings(*row.arguments)
     with pytest.raises(AttributeValueError, match=r"ends in '\.gif'") as caught:
         found.draw("layouts.gif")
-    assert ".svg, .png, .dot, .txt" in str(caught.value)
+    assert ".svg, .dot, .txt" in str(caught.value)
     with pytest.raises(AttributeValueError, match="there is no engine 'magic'") as caught:
         layouts(row.jitted.graph(*row.arguments), engine="magic")
     assert "native or shardy" in str(caught.value)
