@@ -24,6 +24,7 @@ from minixla.core.tracing import (
     weak_type_of,
 )
 from minixla.engine.meshes import abstract_mesh, is_here, jax_mesh
+from minixla.engine.program_keys import mesh_key
 from minixla.engine.random_keys import flatten, is_key
 from minixla.sharding.axes import size_of
 from minixla.sharding.mesh import MESH_NAME, Mesh
@@ -73,17 +74,13 @@ def _on_device(sharding: SingleDeviceSharding) -> TensorSharding:
     return TensorSharding(Mesh.maximal(device.id))
 
 
-#: The mesh as part of the key of compiled programs.
-_KEY_OF_PROGRAMS: Any = jax.make_user_context(default_value=None)
-
-
 @contextmanager
 def mesh_in_force(mesh: Mesh | None) -> Iterator[None]:
     """Use this mesh, if it is not None, for specs without a mesh inside a `with` block."""
     if mesh is None:
         yield
         return
-    with held("mesh", mesh), _KEY_OF_PROGRAMS(mesh):
+    with held("mesh", mesh), mesh_key(mesh):
         yield
 
 
