@@ -95,8 +95,8 @@ def operation_named(name: str, module: str | None = None) -> type[Any]:
         'neg'
     """
     found = registered(name)
-    if found is None and module is not None:
-        importlib.import_module(module)
+    if found is None:
+        hooks.operations() if module is None else importlib.import_module(module)
         found = registered(name)
     if found is not None:
         return found

@@ -109,13 +109,13 @@ def legalize(
 
     Args:
         operations: a class of operations, or several.
-        platform: the platform that the rule applies to, such as `cpu`.
+        platform: the platform that the rule applies to: `cpu`, `gpu`, `rocm` or `tpu`.
         element_types: the element types of the first operand for which `when` is called; default:
             all. Operations on other types cost no time.
         folds: whether the pass computes the result with the operation's `reference` rule if the
             numbers of all operands are known: for operations that XLA folds incorrectly.
-        reads_graph: whether the function reads the graph's values behind its operands. All other
-            replacements are cached by operation and shapes.
+        reads_graph: whether the function reads constants (`target.array(operand)`) or the graph's
+            values behind its operands. All other replacements are cached by operation and shapes.
         when: `when(operation, operands, target)` returns whether the rule applies; default: always.
             Operands are Values of the graph: `literal` is a constant's value, `instruction` the
             producer.
@@ -132,6 +132,7 @@ def legalize(
         ... def tangent_by_quotient(operation, operands, target):
         ...     return ops.sin(*operands) / ops.cos(*operands)
     """
+    platform = platform_of(platform)
     kinds = (operations,) if isinstance(operations, type) else tuple(operations)
 
     def registered(replace: Callable[..., Any]) -> Callable[..., Any]:

@@ -2,11 +2,12 @@
 
 import operator
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from minixla.core.element_types import ElementType
+from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Annotations, Graph, Instruction, Value
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape
@@ -151,10 +152,16 @@ class _Pass:
         self, rule: Rule, op: Operation, step: Instruction, operands: Any, used: tuple[Rule, ...]
     ) -> None:
         trace: Any = GraphTrace(state.trace)
+        known = self.target
+        target = known._replace(
+            is_constant=lambda operand: known.is_constant(operand._value),
+            array=lambda operand: known.array(operand._value),
+            note=lambda operand, name: known.note(operand._value, name),
+        )
         with held("source", step.source), tracing(trace):
             tracers = [GraphTracer(trace, value) for value in operands]
-            known = self._folded(op, operands) if rule.folds else None
-            results = known or as_tuple(rule.replace(op, tracers, self.target))
+            folded = self._folded(op, operands) if rule.folds else None
+            results = folded or as_tuple(rule.replace(op, tracers, target))
             outputs = [trace.capture(each, rule.name) for each in results]
         for made in trace.instructions:
             self.add(made, self.all(made.operands), (*used, rule))
@@ -212,11 +219,19 @@ def _replacement(
     disabled: frozenset[tuple[str, str]],
 ) -> Graph:
     """Return the legalized program that the last of the rules replaces an operation with."""
+    rule = used[-1]
+
+    def unread(*_: object) -> NoReturn:
+        problem = f"the rule {rule.name} reads constants, but its replacement is cached by shapes"
+        advice = "Register it with legalize(..., reads_graph=True)."
+        raise explain(TransformError, "legalize", problem, advice=advice)
+
+    without_values = target._replace(is_constant=unread, array=unread, note=unread)
 
     def replaced(*operands: Any) -> Any:
-        return used[-1].replace(op, operands, target)
+        return rule.replace(op, operands, without_values)
 
-    program = without_lines(closed_graph(replaced, shapes, used[-1].name))
+    program = without_lines(closed_graph(replaced, shapes, rule.name))
     return _Pass(program, facts, target, active_rules(target.platform), used).run().pruned()
 
 

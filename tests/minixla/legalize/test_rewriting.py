@@ -13,7 +13,8 @@ import minixla as mx
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core import ELEMENT_TYPES, operation_named
-from minixla.legalize import Target, disabled, legalize, legalized, rules_of
+from minixla.core.errors import TransformError
+from minixla.legalize import Target, disabled, legalize, legalized, registry, rules_of
 from minixla.legalize.registry import active_rules
 
 CPU = Target("cpu")
@@ -218,3 +219,53 @@ def test_nothing_outlives_the_graph():
     del graph
     gc.collect()
     assert found() is None
+
+
+@pytest.fixture
+def traced_tangents():
+    """A rule for the tangent on a platform without such a rule; it is removed afterwards."""
+    calls = []
+
+    @legalize(operation_named("Tan"), "rocm")
+    def counted_tangents(operation, operands, target):
+        calls.append(operands[0].shape)
+        return ops.sin(*operands) / ops.cos(*operands)
+
+    yield calls
+    registry._RULES["rocm"].pop("counted_tangents")
+    registry._table.cache_clear()
+
+
+def test_a_replacement_is_traced_once_for_equal_operations_and_shapes(traced_tangents):
+    def program(x):
+        return ops.tan(x) * ops.tan(-x) + ops.tan(x[:2]).sum()
+
+    graph = mx.make_graph(program)(np.ones(3, "f4"))
+    text = graph.stablehlo(platform="rocm")
+    assert text.count("stablehlo.sine") == 3 and "stablehlo.tan" not in text
+    # Instructions of the replacement have the line of what they replace.
+    lines = {step.source.line for step in legalized(graph, Target("rocm")).instructions}
+    assert lines == {step.source.line for step in graph.instructions}
+    assert traced_tangents == [(3,), (2,)]
+
+
+@pytest.mark.parametrize("reads_graph", [True, False])
+def test_a_replacement_that_reads_constants(reads_graph):
+    @legalize(operation_named("Pow"), "gpu", reads_graph=reads_graph)
+    def powers_of_two(operation, operands, target):
+        exponent = target.array(operands[1])
+        is_square = exponent is not None and (exponent == 2).all()
+        return operands[0] * operands[0] if is_square else operation(*operands)
+
+    graph = mx.make_graph(lambda x: ops.pow(x, np.float32([2, 2])))(np.ones(2, "f4"))
+    try:
+        if reads_graph:
+            assert "stablehlo.power" not in graph.stablehlo(platform="cuda")
+        else:
+            with pytest.raises(
+                TransformError, match=r"(?s)powers_of_two reads constants.*reads_graph=True"
+            ):
+                graph.stablehlo(platform="gpu")
+    finally:
+        registry._RULES["cuda"].pop("powers_of_two")
+        registry._table.cache_clear()
