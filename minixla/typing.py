@@ -5,33 +5,21 @@ so functions with these names can be used with JAX's, and the other way round.
 """
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
+from typing import TypeAlias
 
 import jax
 import numpy as np
-from jax.typing import ArrayLike, DTypeLike
 
-from minixla.core.tracing import Tracer
+from minixla.core.value_types import Array, ArrayLike, DTypeLike, PyTree, ShapeLike
 
 __all__ = ["Array", "ArrayLike", "Axis", "AxisName", "DTypeLike", "KeyLike", "PyTree", "ShapeLike"]
 
-if TYPE_CHECKING:
-    #: An array: traced, on a device, or of NumPy (in kernels and in `mx.reference`).
-    Array: TypeAlias = jax.Array
-else:
-    Array = jax.Array | np.ndarray | Tracer
-# `ArrayLike` is what functions take for one, also numbers of Python and NumPy, but no lists;
-# `DTypeLike` what they take for an element type.
 #: An axis or several; None for all.
 Axis: TypeAlias = int | Sequence[int] | None
 #: The name of a mapped axis, or several.
 AxisName: TypeAlias = Hashable | Sequence[Hashable]
-#: Dimension sizes, or the only one.
-ShapeLike: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 #: A random key, or an array of keys, or the numbers of one.
 KeyLike: TypeAlias = jax.Array | np.ndarray
-#: Containers of arrays, one in the other: what `mx.tree` takes apart.
-PyTree: TypeAlias = Any
 
 
 def __dir__() -> list[str]:

@@ -13,13 +13,13 @@ from minixla.core.errors import ArgumentTypeError, wrong_argument
 from minixla.core.tracebacks import hide_frames
 from minixla.core.tracer import Tracer
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., object])
 
 
 class _Kind(NamedTuple):
     """What an argument can be: whether a value is that, and what it is called, one and several."""
 
-    fits: Callable[[Any], bool]
+    fits: Callable[[object], bool]
     name: str
     plural: str
 
@@ -33,7 +33,7 @@ def checks_kinds(function: Function) -> Function:
     positions = function.__code__.co_varnames[: function.__code__.co_argcount]
 
     @wraps(function)
-    def checked(*args: Any, **kwargs: Any) -> Any:
+    def checked(*args: object, **kwargs: object) -> object:
         kinds = _kinds(function)
         for name, value in chain(zip(positions, args, strict=False), kwargs.items()):
             if name in kinds and not kinds[name].fits(value):
@@ -47,7 +47,7 @@ def checks_kinds(function: Function) -> Function:
     return cast(Function, checked)
 
 
-def is_flag(value: Any) -> bool:
+def is_flag(value: object) -> bool:
     """Whether it is true or false, as NumPy's integers and arrays of one element are, too.
 
     A traced one says itself what is wrong when it is asked, and functions take None as they like.
@@ -56,8 +56,8 @@ def is_flag(value: Any) -> bool:
     return is_known or getattr(value, "size", 0) == 1
 
 
-def _succeeds(function: Callable[[Any], Any]) -> Callable[[Any], bool]:
-    def fits(value: Any) -> bool:
+def _succeeds(function: Callable[[Any], object]) -> Callable[[object], bool]:
+    def fits(value: object) -> bool:
         try:
             function(value)
         except (TypeError, ValueError):
@@ -79,7 +79,7 @@ _KINDS = {
 
 
 @lru_cache(maxsize=1024)
-def _kinds(function: Any) -> dict[str, _Kind]:
+def _kinds(function: Callable[..., object]) -> dict[str, _Kind]:
     """The kinds of the arguments of a function, or of the options of a TypedDict, if known."""
     names, kinds = vars(sys.modules[function.__module__]), {}
     for name, annotation in function.__annotations__.items():
@@ -95,7 +95,7 @@ def _kinds(function: Any) -> dict[str, _Kind]:
     return kinds
 
 
-def _kind(annotation: Any) -> _Kind | None:
+def _kind(annotation: object) -> _Kind | None:
     """The kind that an annotation stands for; None where it is none of those that are known."""
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Literal:
@@ -118,9 +118,11 @@ def _kind(annotation: Any) -> _Kind | None:
 def _several(member: _Kind, count: int | None) -> _Kind:
     """A sequence of one kind of members; of `count` of them, if that is known."""
     # A name may be a sequence itself, but for these.
-    taken: Any = (list, tuple) if member is _NAME else Collection
+    taken: tuple[type, ...] = (Collection,)
+    if member is _NAME:
+        taken = (list, tuple)
 
-    def fits(value: Any) -> bool:
+    def fits(value: object) -> bool:
         if isinstance(value, (str, Mapping)) or getattr(value, "ndim", 1) == 0:
             return False
         if not isinstance(value, taken):  # what can be read but once is not looked into

@@ -3,15 +3,16 @@
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsFloat, SupportsIndex
 
 import numpy as np
 
 from minixla.core.element_types import ElementType, canonical_element_type, element_type
 from minixla.core.errors import AttributeValueError, MinixlaError, explain
 from minixla.core.shapes import Shape, TokenShape, TupleShape, snapshot
+from minixla.core.value_types import ArrayLike, DTypeLike
 
 # Constants up to this many bytes are printed into programs.
 _PRINTED_BYTES = 4096
@@ -41,7 +42,7 @@ class Attribute:
     #: `of_result(shape)`: the value where StableHLO says it by the type of the result alone.
     of_result: Any = None
 
-    def canonical(self, value: Any) -> Any:
+    def canonical(self, value: object) -> object:
         """The canonical form of `value`."""
         if not isinstance(value, self.accepts):
             raise TypeError(f"must be {self.description}, not {value!r}")
@@ -49,18 +50,18 @@ class Attribute:
             hash(value)
         return value
 
-    def stablehlo(self, value: Any) -> Any:
+    def stablehlo(self, value: object) -> object:
         """A canonical value as `stablehlo_text.attribute_text` takes it; None is not written.
 
         A dict is of several such values, each under its own name there.
         """
         return value
 
-    def hlo(self, value: Any) -> Any:
+    def hlo(self, value: object) -> object:
         """A canonical value as `HloEmitter.attribute` takes it, or a dict; see `stablehlo`."""
         return value
 
-    def read(self, written: Any) -> Any:
+    def read(self, written: object) -> object:
         """A value, for `canonical`, from what StableHLO's text says.
 
         That is a number, boolean, string, tuple or NumPy's array, of other attributes the text.
@@ -97,7 +98,7 @@ class Field(NamedTuple):
         stablehlo, hlo = (name if each == "=" else each for each in (self.stablehlo, self.hlo))
         return Field(self.kind, self.default, stablehlo, hlo, self.name or name)
 
-    def checked(self, subject: str, value: Any) -> Any:
+    def checked(self, subject: str, value: object) -> Any:  # noqa: ANN401  # as annotated in the class
         """The canonical form of a value; raises AttributeValueError, of `subject`, for others."""
         name, must_be = self.name, self.kind.description
         if value is REQUIRED:
@@ -117,8 +118,12 @@ class Field(NamedTuple):
 
 
 def attribute(
-    kind: Attribute, default: Any = REQUIRED, *, stablehlo: str | None = "=", hlo: str | None = "="
-) -> Any:
+    kind: Attribute,
+    default: object = REQUIRED,
+    *,
+    stablehlo: str | None = "=",
+    hlo: str | None = "=",
+) -> Any:  # noqa: ANN401  # type checkers take the annotation
     """Declares one attribute of an operation, in its class.
 
     `size: int = attribute(Integer(1))` there makes `self.size` in its rules.
@@ -142,7 +147,7 @@ def attribute(
     return Field(kind, default, stablehlo, hlo)
 
 
-def exact(value: Any) -> Any:
+def exact(value: object) -> Hashable:
     """A key that is equal for the same value only: 0.0 and -0.0 differ, and 1 and True."""
     # Programs count by identity: who keeps the key keeps the value. Keys of lists can be hashed.
     kind = type(value)
@@ -156,7 +161,7 @@ def exact(value: Any) -> Any:
     return kind, id(value) if getattr(kind, "keeps_identity", False) else value
 
 
-def spelling(value: Any) -> Any:
+def spelling(value: object) -> Hashable:
     """What tells equal attributes apart that differ: 1, 1.0 and True, or 0.0 and -0.0."""
     if isinstance(value, tuple):
         return type(value), *map(spelling, value)
@@ -179,7 +184,7 @@ class Integer(Attribute):
         if minimum is not None and maximum is not None:
             self.description = f"an integer from {minimum} to {maximum}"
 
-    def canonical(self, value: Any) -> int:
+    def canonical(self, value: SupportsIndex) -> int:
         if isinstance(value, (bool, np.bool_)):
             raise TypeError(f"must be an integer, not the boolean {value}")
         if not hasattr(value, "__index__"):
@@ -217,7 +222,7 @@ class Float(Attribute):
     description = "a real number"
     takes = "float"
 
-    def canonical(self, value: Any) -> float:
+    def canonical(self, value: SupportsFloat) -> float:
         """The value as a Python float; every NaN is the same one, so that equality holds."""
         if isinstance(value, (str, bytes, bool, np.bool_)):
             raise TypeError(f"must be a real number, not {value!r}")
@@ -233,7 +238,7 @@ class Boolean(Attribute):
     accepts = bool, np.bool_
     is_ambiguous = False
 
-    def canonical(self, value: Any) -> bool:
+    def canonical(self, value: object) -> bool:
         return bool(super().canonical(value))
 
 
@@ -264,7 +269,7 @@ class Enumeration(Attribute):
         self.mnemonic = mnemonic
         self.description = "one of " + ", ".join(names)
 
-    def canonical(self, value: Any) -> str:
+    def canonical(self, value: str) -> str:
         if value not in self.names:
             raise ValueError(f"must be one of {', '.join(self.names)}, not {value!r}")
         return value
@@ -307,7 +312,7 @@ class Sequence(Attribute):
         self.holds_programs = member.holds_programs
         self.description = f"a sequence, each member {member.description}"
 
-    def canonical(self, value: Any) -> tuple[Any, ...]:
+    def canonical(self, value: object) -> tuple[Any, ...]:
         if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
             raise TypeError(f"must be a sequence, not {value!r}")
         return tuple(self.member.canonical(each) for each in value)
@@ -322,7 +327,7 @@ class Integers(Sequence):
         super().__init__(Integer(minimum))
         self.unique = unique
 
-    def canonical(self, value: Any) -> tuple[int, ...]:
+    def canonical(self, value: object) -> tuple[int, ...]:
         numbers = super().canonical(value)
         if self.unique and len(set(numbers)) != len(numbers):
             raise ValueError(f"must not repeat a number: {list(numbers)}")
@@ -336,7 +341,7 @@ class TypeAttribute(Attribute):
     is_ambiguous = False
     of_result = operator.attrgetter("element_type")
 
-    def canonical(self, value: Any) -> ElementType:
+    def canonical(self, value: ElementType | DTypeLike) -> ElementType:
         return element_type(value)
 
 
@@ -363,7 +368,7 @@ class Literal:
     #: Comparing many constants by content would take quadratic time.
     keeps_identity = True
 
-    def __init__(self, data: Any, shape: Shape | None = None) -> None:
+    def __init__(self, data: ArrayLike, shape: Shape | None = None) -> None:
         """Wraps an array; the caller gives its shape only where nobody will write to it."""
         if shape is None:
             data = snapshot(np.asarray(data))
@@ -375,7 +380,7 @@ class Literal:
         self._array = data if isinstance(data, np.ndarray) else None
 
     @classmethod
-    def splat(cls, value: Any, shape: Shape) -> "Literal":
+    def splat(cls, value: ArrayLike, shape: Shape) -> "Literal":
         """The constant of `shape` that holds `value` everywhere."""
         scalar = np.asarray(value).astype(shape.dtype)
         return cls(np.broadcast_to(scalar, shape.dimensions), shape)
@@ -402,7 +407,7 @@ class Literal:
         return is_host and (self.is_splat or self.array.nbytes <= _PRINTED_BYTES)
 
     @property
-    def scalar(self) -> Any:
+    def scalar(self) -> Any:  # noqa: ANN401  # a NumPy scalar
         """The repeated value of a splat, as a NumPy scalar."""
         return self.array[(0,) * self.shape.rank]
 
@@ -418,7 +423,7 @@ class Literal:
     def __hash__(self) -> int:
         return hash(self.shape)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         if self.is_splat:
             return Literal.splat, (self.scalar, self.shape)
         return Literal, (self.array, self.shape)
@@ -434,5 +439,5 @@ class LiteralAttribute(Attribute):
     is_ambiguous = False
     keeps_identity = True
 
-    def canonical(self, value: Any) -> Literal:
+    def canonical(self, value: Literal | ArrayLike) -> Literal:
         return value if isinstance(value, Literal) else Literal(value)

@@ -1,8 +1,8 @@
 """Batching: a trace whose values stand for a batch of values."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn
 
 import jax.core
 from jax.sharding import PartitionSpec
@@ -11,6 +11,7 @@ from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.core.tracer import WrappingTracer, abstract_value, unknown_value, unwrapped, wrapped
 from minixla.core.tracing import Trace, _state, shape_of
+from minixla.core.value_types import Array, Results
 
 
 class BatchTracer(WrappingTracer):
@@ -18,14 +19,16 @@ class BatchTracer(WrappingTracer):
 
     __slots__ = ()
 
-    def __init__(self, trace: "BatchTrace", value: Any, dimension: Any) -> None:
+    def __init__(
+        self, trace: "BatchTrace", value: Array, dimension: int | tuple[int | None, ...] | None
+    ) -> None:
         self._trace = trace
         self._shape = _member_shape(shape_of(value), dimension)
         self.value = value
         self.known = dimension
 
     @property
-    def aval(self) -> Any:
+    def aval(self) -> jax.core.ShapedArray:
         own = abstract_value(self._shape, self.weak_type)
         whole = getattr(self.value, "aval", None)
         if whole is None or self.known is None or not isinstance(whole, jax.core.ShapedArray):
@@ -34,13 +37,13 @@ class BatchTracer(WrappingTracer):
         sharding = whole.sharding.update(spec=PartitionSpec(*specs))
         return own.update(sharding=sharding, manual_axis_type=whole.manual_axis_type)
 
-    def to_concrete_value(self) -> Any:
+    def to_concrete_value(self) -> None:
         return None
 
-    def _contents(self) -> list[tuple[str, Any]]:
+    def _contents(self) -> list[tuple[str, object]]:
         return [("value", self.value)]
 
-    def _concrete(self, wanted: str) -> Any:
+    def _concrete(self, wanted: str) -> NoReturn:
         where = "from a value that differs over the batch"
         given = [f"one member is {self._shape}, the batch has {self._trace.size} members"]
         advice = "Or pass the argument unmapped (in_axes=None)."
@@ -48,7 +51,7 @@ class BatchTracer(WrappingTracer):
 
 
 @lru_cache(maxsize=4096)
-def _member_shape(whole: AnyShape, dimension: Any) -> AnyShape:
+def _member_shape(whole: AnyShape, dimension: Any) -> AnyShape:  # noqa: ANN401  # or a tuple
     if dimension is None:
         return whole
     if isinstance(whole, TupleShape):
@@ -65,25 +68,25 @@ class BatchTrace(Trace):
     prefix = "batched"
     __slots__ = ("name", "size")
 
-    def __init__(self, parent: Trace | None, size: int, name: Any = None) -> None:
+    def __init__(self, parent: Trace | None, size: int, name: Hashable = None) -> None:
         super().__init__(parent)
         self.size = size
         self.name = name
 
     @property
-    def memo_key(self) -> Any:
+    def memo_key(self) -> object:
         return "batch", self.size
 
     def again(self, parent: Trace) -> "BatchTrace":
         return BatchTrace(parent, self.size)
 
-    def put_together(self, values: Sequence[Any], known: Any) -> Any:
+    def put_together(self, values: Sequence[Array], known: object) -> Results:
         return wrapped(self, BatchTracer, values[0], known)
 
-    def shapes_of(self, shape: AnyShape, known: Any) -> list[AnyShape]:
+    def shapes_of(self, shape: AnyShape, known: int | None) -> list[AnyShape]:
         return [shape if known is None else shape.with_dimension(known, self.size)]  # type: ignore[union-attr]  # an array
 
-    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Results:
         values, dimensions, is_batched = unwrapped(self, BatchTracer, operands)
         if not is_batched and operation.stage_operands is not None and self.parent.parent:
             # The function that the operation runs may read values of the batch.

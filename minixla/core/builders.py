@@ -1,7 +1,7 @@
 """Builder functions of operations, derived from their classes."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from minixla.core.attributes import REQUIRED
@@ -12,7 +12,7 @@ from minixla.core.operation_docstrings import of_operation
 from minixla.core.tracebacks import Function
 
 
-def operand_list(values: Any, subject: str, name: str) -> Sequence[Any]:
+def operand_list(values: Iterable[Any], subject: str, name: str) -> Sequence[Any]:
     """Operands that a builder, `subject`, was given in a list, its argument `name`."""
     try:
         if not isinstance(values, (str, bytes)):

@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Callable
 from functools import reduce
-from typing import Any
 
 import numpy as np
 
@@ -37,7 +36,7 @@ _WITHOUT = ("comb", "perm", "ulp")
 _MAKERS: dict[str, str] = dict.fromkeys(("asanyarray", "asarray", "ascontiguousarray"), "asarray")
 _MAKERS["array"] = "array"
 # Python's functions that compare, by how many arguments they have, where that matters.
-_BUILTINS: dict[Any, str] = {
+_BUILTINS: dict[object, str] = {
     "all": "mx.numpy.all({0})",
     "any": "mx.numpy.any({0})",
     "max": "mx.numpy.maximum({0}, {1})",

@@ -37,7 +37,7 @@ def edge(sources: Sequence[Place], *targets: Place) -> Edge:
     return Edge(sources, targets, targets[0])
 
 
-def through(computation: Any) -> list[Edge]:
+def through(computation: Any) -> list[Edge]:  # noqa: ANN401  # a Graph
     """The edges of what runs a program once: operands to inputs, outputs to results."""
     count = len(computation.inputs)
     return [

@@ -12,6 +12,7 @@ from minixla.core.residuals import with_fewer_residuals
 from minixla.core.reverse import ReverseTrace
 from minixla.core.state import state
 from minixla.core.tracing import GraphTrace, Trace, evaluate_graph, trace_to_graph, tracing, under
+from minixla.core.value_types import Array
 
 
 class EnteredGraph(NamedTuple):
@@ -31,9 +32,9 @@ def entered_graph(
     if is_kept and key in graph.memo:  # not by `graph.remembered`, which takes a frame
         return graph.memo[key]
     shapes = [trace.shapes_of(*pair) for pair in zip(graph.input_shapes, known, strict=True)]
-    found: list[Any] = []
+    found: list[object] = []
 
-    def function(*arguments: Any) -> list[Any]:
+    def function(*arguments: Array) -> list[Array]:
         inner, remaining = trace.again(state.trace), iter(arguments)
         parts = [[next(remaining) for _ in each] for each in shapes]
         rows = zip(parts, known, graph.input_shapes, strict=True)
@@ -114,7 +115,7 @@ def vjp_graphs(graph: Graph, active: tuple[bool, ...]) -> ReverseGraphs:
     return ReverseGraphs(first, second, tuple(mine), tuple(each is not None for each in given))
 
 
-def _refuse_captured(graph: Graph, captured: Sequence[Any]) -> None:
+def _refuse_captured(graph: Graph, captured: Sequence[object]) -> None:
     """Raises TransformError where a user's rule made a derived program that is not closed."""
     if captured:
         problem = "a custom derivative rule in it reads a traced value of an enclosing function"

@@ -19,12 +19,11 @@ later ones count.
 
 import itertools
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from inspect import CO_VARARGS, CO_VARKEYWORDS, Parameter, cleandoc, signature
 from pathlib import Path
 from textwrap import dedent, indent
 from types import FunctionType, ModuleType
-from typing import Any
 
 from minixla.core.operation_docstrings import joined, sections
 from minixla.core.source import offer_functions
@@ -55,7 +54,9 @@ def complete(package: str, modules: Sequence[ModuleType], file: Path, source: st
             function.__doc__ = _completed(function.__doc__, names, rows, shared, origin)
 
 
-def _functions_of(package: str, modules: Iterable[ModuleType]) -> Iterator[tuple[str, Any]]:
+def _functions_of(
+    package: str, modules: Iterable[ModuleType]
+) -> Iterator[tuple[str, Callable[..., object]]]:
     """The public functions of modules by the names of their blocks, each once."""
     met = set()
     for module in modules:
@@ -70,14 +71,14 @@ def _functions_of(package: str, modules: Iterable[ModuleType]) -> Iterator[tuple
                 yield ".".join(filter(None, (prefix, value.__name__))), value
 
 
-def parameter_names(function: Any) -> list[str]:
+def parameter_names(function: Callable[..., object]) -> list[str]:
     """The names of a function's parameters, with stars, as docstrings have them.
 
     Packages ask for hundreds when they are loaded: `signature` takes ten times as long.
     """
     own = getattr(function, "__dict__", {})
     if "__signature__" not in own and "__wrapped__" in own:
-        return parameter_names(function.__wrapped__)
+        return parameter_names(own["__wrapped__"])
     if "__signature__" in own or not isinstance(function, FunctionType):
         parameters = signature(function).parameters.values()
         return [_STARS.get(each.kind, "") + each.name for each in parameters]

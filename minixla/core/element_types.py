@@ -1,10 +1,14 @@
 """XLA's element types and their NumPy, StableHLO and HLO names."""
 
 import sys
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
+
+if TYPE_CHECKING:
+    from minixla.core.value_types import DTypeLike
 
 
 class ElementType:
@@ -20,7 +24,7 @@ class ElementType:
         stablehlo: MLIR's spelling, such as `i8`, `ui8`, `complex<f32>`.
     """
 
-    def __init__(self, name: str, dtype: Any, bits: int, kind: str, stablehlo: str) -> None:
+    def __init__(self, name: str, dtype: "DTypeLike", bits: int, kind: str, stablehlo: str) -> None:
         self.name = name
         self.dtype = np.dtype(dtype)
         self.bits = bits
@@ -47,7 +51,7 @@ class ElementType:
     def __repr__(self) -> str:
         return self.name
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return element_type, (self.name,)
 
 
@@ -64,7 +68,7 @@ _SMALL_FLOATS = (
 )
 _ORDERED = [PRED]
 for _bits in (2, 4, 8, 16, 32, 64):
-    _library: Any = ml_dtypes if _bits < 8 else np
+    _library: ModuleType = ml_dtypes if _bits < 8 else np
     for _kind, _start in ("signed", ""), ("unsigned", "u"):
         _dtype, _name = getattr(_library, f"{_start}int{_bits}"), f"{_start or 's'}{_bits}"
         _ORDERED.append(ElementType(_name, _dtype, _bits, _kind, f"{_start}i{_bits}"))
@@ -85,7 +89,7 @@ _BY_DTYPE = {each.dtype: each for each in ELEMENT_TYPES.values()}
 _PYTHON_TYPES = {bool: PRED, int: S64, float: F64, complex: C128}
 
 
-def element_type(value: Any) -> ElementType:
+def element_type(value: Any) -> ElementType:  # noqa: ANN401  # what np.dtype takes, too
     """The element type that `value` names.
 
     Args:

@@ -153,7 +153,7 @@ def explain(
     return error
 
 
-def check_arguments(subject: str, **rules: tuple[Any, bool, str]) -> None:
+def check_arguments(subject: str, **rules: tuple[object, bool, str]) -> None:
     """Refuses an argument of a function that is not what it must be.
 
     Args:
@@ -169,7 +169,11 @@ def check_arguments(subject: str, **rules: tuple[Any, bool, str]) -> None:
 
 
 def wrong_argument(
-    subject: str, name: str, value: Any, rule: str, kind: type[Any] = AttributeValueError
+    subject: str,
+    name: str,
+    value: object,
+    rule: str,
+    kind: type[AttributeValueError] = AttributeValueError,
 ) -> AttributeValueError:
     """The error for an argument that is not what it must be, which `rule` says."""
     problem, given = f"{name} has a value that it cannot take", f"{name} = {value!r}"

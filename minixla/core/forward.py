@@ -9,9 +9,10 @@ from minixla.core.operation import DERIVATIVE_ADVICE, Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape
 from minixla.core.tracer import WrappingTracer, unwrapped, wrapped
 from minixla.core.tracing import GraphTrace, Trace, _state, shape_of, under
+from minixla.core.value_types import Array, ArrayLike, Results
 
 
-def has_tangent(value: Any) -> bool:
+def has_tangent(value: object) -> bool:
     """Whether a value (or Shape) has a tangent: floats, complex numbers, tuples that hold such."""
     shape = shape_of(value)
     if type(shape) is Shape:
@@ -19,7 +20,7 @@ def has_tangent(value: Any) -> bool:
     return isinstance(shape, TupleShape) and any(map(has_tangent, shape.elements))
 
 
-def jvp_of(operation: Operation, primals: list[Any], tangents: list[Any]) -> tuple[Any, Any]:
+def jvp_of(operation: Operation, primals: list[Array], tangents: list[Any]) -> tuple[Results, Any]:
     """Results and their tangents (None for zero) under the current trace."""
     if operation.forward is not None:
         return operation.forward(primals, tangents)
@@ -62,14 +63,14 @@ class ForwardTrace(Trace):
     def again(self, parent: Trace) -> "ForwardTrace":
         return ForwardTrace(parent)
 
-    def taken_apart(self, value: Any) -> tuple[list[Any], bool]:
+    def taken_apart(self, value: ArrayLike) -> tuple[list[Any], bool]:
         """A primal, and its tangent where it has one, which is what is known."""
         if not self.is_own(value):
             return [value], False
         is_moving = has_tangent(value)
         return [value.value, value.known][: 1 + is_moving], is_moving
 
-    def put_together(self, values: Sequence[Any], known: bool) -> Any:
+    def put_together(self, values: Sequence[Array], known: bool) -> Array:
         return ForwardTracer(self, *values) if known else values[0]
 
     def shapes_of(self, shape: AnyShape, known: bool) -> list[AnyShape]:
@@ -79,11 +80,11 @@ class ForwardTrace(Trace):
         """A tangent that may not be there is zero."""
         return known or other
 
-    def as_known(self, value: Any, known: bool) -> list[Any]:
+    def as_known(self, value: ArrayLike, known: bool) -> list[Array]:
         values, is_moving = self.taken_apart(value)
         return [*values, zeros_like(values[0])] if known and not is_moving else values
 
-    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Results:
         primals, tangents, is_active = unwrapped(self, ForwardTracer, operands)
         if not is_active:
             return self.outside(operation, operands)
@@ -105,14 +106,14 @@ class PartialTrace(GraphTrace):
     forwards = True
     __slots__ = ()
 
-    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Results:
         if any(map(self.is_own, operands)):
             if operation.stage_operands is not None:
                 return self.function_of(operation, operands)  # linear in tangents
             return super().process(operation, operands)
         return self.outside(operation, operands)
 
-    def lift(self, value: Any, subject: str = "trace") -> Any:
+    def lift(self, value: ArrayLike, subject: str = "trace") -> Array:
         return value if self.is_own(value) else self.parent.lift(value, subject)
 
 
@@ -127,8 +128,8 @@ class LinearizeTrace(ForwardTrace):
         super().__init__(self.recorder)
 
     def derive(
-        self, operation: Operation, primals: list[Any], tangents: list[Any]
-    ) -> tuple[Any, Any]:
+        self, operation: Operation, primals: list[Array], tangents: list[Any]
+    ) -> tuple[Results, Any]:
         results, tangents_out = jvp_of(operation, primals, tangents)
         if type(results) is tuple and any(map(self.recorder.is_own, results)):
             # One program gives both: the recorded one is run for tangents alone.

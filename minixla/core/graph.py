@@ -1,11 +1,11 @@
 """Graphs: closed programs whose instructions are XLA operations."""
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from itertools import count
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from minixla.core import hooks
 from minixla.core.attributes import Literal, spelling
@@ -17,6 +17,9 @@ from minixla.core.tracebacks import Function
 
 # Deeper than this, calls within each other stay calls for compilers only one time in so many.
 _MOST_CALLS, _CALLS_AT_ONCE = 64, 8
+
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,7 @@ def remembered(make: Function) -> Function:
     """A function of a program whose results are kept with the program, by its other arguments."""
 
     @wraps(make)
-    def found(graph: "Graph", *given: Any) -> Any:
+    def found(graph: "Graph", *given: object) -> object:
         # Not by `graph.remembered`: programs may be nested deeply, and each frame counts.
         key = make, *given
         if key not in graph.memo:
@@ -121,7 +124,7 @@ def inner_first(make: Function) -> Function:
     """`remembered`, of the programs that a program runs, and of theirs, before itself."""
 
     @wraps(make)
-    def found(graph: "Graph") -> Any:
+    def found(graph: "Graph") -> object:
         if make not in graph.memo:
             # They may be nested deeper than Python's recursion goes.
             for each in innermost_first(graph, lambda each: make in each.memo):
@@ -158,7 +161,7 @@ class Graph:
         self.input_shapes = tuple([value.shape for value in self.inputs])
         self.output_shapes = tuple([value.shape for value in self.outputs])
         # Derived programs (derivative, batched, pruned, compiled) by key; see `derived`.
-        self.memo: dict[Any, Any] = {}
+        self.memo: dict[object, Any] = {}
 
         self._identity = object()
 
@@ -226,7 +229,7 @@ class Graph:
         """
         return self if self.annotations is not None else _Evaluated(self, Graph.evaluated).run()
 
-    def remembered(self, key: Any, make: Callable[..., Any], *arguments: Any) -> Any:
+    def remembered(self, key: Hashable, make: Callable[..., Made], *arguments: object) -> Made:
         """`make(*arguments)`, made once for a key: what derives from this program."""
         if key not in self.memo:
             self.memo[key] = make(*arguments)
@@ -273,12 +276,12 @@ class Graph:
 
     __deepcopy__ = __copy__
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         # Step by step, since following operands would recurse, and with the programs that it runs
         # beside it, since these may be nested deeply; source lines stay behind.
         programs: dict[int, _Place] = {}
 
-        def written(op: Any) -> Any:
+        def written(op: Operation) -> object:
             return (type(op), _without_programs(op, programs)) if op.computations else op
 
         parts = []
@@ -287,7 +290,7 @@ class Graph:
             programs[id(graph)] = _Place(len(programs))
         return _rebuilt, (parts,)
 
-    def _parts(self, written: Callable[[Any], Any]) -> tuple[Any, ...]:
+    def _parts(self, written: Callable[[Any], object]) -> tuple[object, ...]:
         """Shapes of inputs, steps, outputs, annotations; values are numbered, inputs first."""
         number = {id(value): index for index, value in enumerate(self.inputs)}
         steps = []
@@ -388,18 +391,18 @@ class _Place(int):
     """Stands for a program that a pickled or compared one runs: its number among those."""
 
 
-def _without_programs(op: Operation, programs: dict[int, _Place]) -> tuple[Any, ...]:
+def _without_programs(op: Operation, programs: dict[int, _Place]) -> tuple[object, ...]:
     return _replaced(tuple(op.values.values()), lambda each: programs[id(each)])
 
 
-def _replaced(value: Any, place: Callable[[Any], Any]) -> Any:
+def _replaced(value: object, place: Callable[[Any], object]) -> Any:  # noqa: ANN401
     """Attributes with something else in place of programs, or of what stands for them."""
     if type(value) is tuple:
         return tuple([_replaced(each, place) for each in value])
     return place(value) if isinstance(value, (Graph, _Place)) else value
 
 
-def _numbered(notes: Mapping[Value, Any], number: Mapping[int, int]) -> tuple[Any, ...]:
+def _numbered(notes: Mapping[Value, object], number: Mapping[int, int]) -> tuple[object, ...]:
     """What is noted of values, by their numbers, in order; of those that were pruned nothing."""
     pairs = [(number[id(value)], each) for value, each in notes.items() if id(value) in number]
     return tuple(sorted(pairs, key=operator.itemgetter(0)))
@@ -443,10 +446,10 @@ def _same_program(first: Graph, second: Graph) -> bool:
     if hash(first) != hash(second):
         return False
     programs: dict[int, _Place] = {}
-    numbers: dict[Any, _Place] = {}
-    unhashable: list[Any] = []
+    numbers: dict[object, _Place] = {}
+    unhashable: list[object] = []
 
-    def written(op: Operation) -> Any:
+    def written(op: Operation) -> object:
         if not (op.keeps_identity or op.is_unique):
             return op  # the only one of its attributes
         values = _without_programs(op, programs)

@@ -6,7 +6,7 @@ XLA's own parser reads it back, constants of more than 16 elements aside: they a
 import math
 from collections.abc import Sequence
 from graphlib import TopologicalSorter
-from typing import Any
+from typing import SupportsFloat
 
 import numpy as np
 
@@ -67,7 +67,7 @@ class HloEmitter:
         return f"%{name}"
 
     def instruction(
-        self, opcode: str, operands: Sequence[str], shape: AnyShape, /, **attributes: Any
+        self, opcode: str, operands: Sequence[str], shape: AnyShape, /, **attributes: object
     ) -> str:
         """Appends one instruction; returns the name of its result.
 
@@ -102,7 +102,7 @@ class HloEmitter:
             return operands[0]
         return self.instruction("tuple", operands, TupleShape(shapes))
 
-    def attribute(self, value: Any) -> str:
+    def attribute(self, value: object) -> str:
         """An attribute's value in HLO text; strings are taken as that already."""
         if isinstance(value, bool):
             return "true" if value else "false"
@@ -173,7 +173,7 @@ def _joint_shape(shapes: Sequence[AnyShape]) -> AnyShape:
     return shapes[0] if len(shapes) == 1 else TupleShape(shapes)
 
 
-def _real_hlo(value: Any) -> str:
+def _real_hlo(value: SupportsFloat) -> str:
     # The shortest digits that read back as the same value of the same type.
     number = float(value)
     if number == 0:  # XLA's parser reads -0 as an integer

@@ -6,59 +6,64 @@ above provides, and is called when a program runs, not when a package is importe
 
 import importlib
 from functools import cache
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from minixla.core.graph import Graph
+    from minixla.core.shapes import AnyShape
 
 
 @cache
-def operations() -> Any:
+def operations() -> ModuleType:
     """Return `minixla_ops`, whose operations play the roles that `core` names (`fill_role`)."""
     return importlib.import_module("minixla_ops")
 
 
 @cache
-def engine() -> Any:
+def engine() -> ModuleType:
     """Return `minixla.engine`, which has the default evaluator and JAX's current trace."""
     return importlib.import_module("minixla.engine")
 
 
-def platform_text(graph: Any, platform: str) -> str:
+def platform_text(graph: "Graph", platform: str) -> str:
     """Return the StableHLO text that XLA receives on one device of a platform."""
     return importlib.import_module("minixla.engine.platform_text").platform_text(graph, platform)
 
 
-def jax_mesh(mesh: Any) -> Any:
+def jax_mesh(mesh: object) -> object:
     """Return JAX's mesh for one of `minixla.sharding`."""
     return importlib.import_module("minixla.engine.meshes").jax_mesh(mesh)
 
 
 @cache
-def bridge() -> Any:
+def bridge() -> ModuleType:
     """Return `minixla.bridge`, which turns JAX's primitives into operations."""
     return importlib.import_module("minixla.bridge")
 
 
 @cache
-def arrays() -> Any:
+def arrays() -> ModuleType:
     """Return `minixla.numpy`, for operators of tracers that are functions of arrays."""
     return importlib.import_module("minixla.numpy")
 
 
 @cache
-def transforms() -> Any:
+def transforms() -> ModuleType:
     """Return `minixla.transforms`, for array functions with derivative rules and loops."""
     return importlib.import_module("minixla.transforms")
 
 
-def incomplete_program(kind: type, shape: Any, by: tuple[int, ...]) -> Any:
+def incomplete_program(kind: type, shape: "AnyShape", by: tuple[int, ...]) -> "Graph":
     """Return JAX's program of an incomplete gamma or beta function, or of a derivative of it."""
     return importlib.import_module("minixla.interop.incomplete").program(kind, shape, by)
 
 
-def html_of(graph: Any) -> str:
+def html_of(graph: "Graph") -> str:
     """Return the drawing of a graph for notebooks."""
     return importlib.import_module("minixla.tools.drawing").html_of(graph)
 
 
-def layouts(graph: Any) -> Any:
+def layouts(graph: "Graph") -> object:
     """Return how the values of a program lie over devices, `minixla.tools.layouts.Layouts`."""
     return importlib.import_module("minixla.tools.layouts").layouts(graph)

@@ -6,16 +6,17 @@ from typing import Any
 from minixla.core.registry import role
 from minixla.core.shapes import TupleValue
 from minixla.core.tracer import is_dynamic, shape_of
+from minixla.core.value_types import Array
 
 
-def zeros_like(value: Any) -> Any:
+def zeros_like(value: object) -> Array:
     """Zeros of the shape of a value (or of a static Shape)."""
     shape = shape_of(value)
     zeros = role("zeros")(shape)
     return role("resize")(zeros, value) if shape.is_dynamic else zeros
 
 
-def with_sizes_of(value: Any, like: Any) -> Any:
+def with_sizes_of(value: Array | None, like: object) -> Array | None:
     """`value` (or None), dynamic where `like` is, and as large: what it gets so is zero."""
     # Values of other dimensions than `like` (or a Shape) stay.
     if value is None or not (is_dynamic(value) or is_dynamic(like)):
@@ -27,12 +28,12 @@ def with_sizes_of(value: Any, like: Any) -> Any:
     return role("resize")(value, like)
 
 
-def instantiate(tangent: Any, like: Any) -> Any:
+def instantiate(tangent: Array | None, like: object) -> Array:
     """`tangent`, or zeros shaped like `like` where it is None."""
     return zeros_like(like) if tangent is None else tangent
 
 
-def add_cotangents(first: Any, second: Any) -> Any:
+def add_cotangents(first: Any, second: Any) -> Any:  # noqa: ANN401  # Array | TupleValue | None
     """The sum of two cotangents, either of which may be None (zero)."""
     if first is None:
         return second
@@ -44,7 +45,7 @@ def add_cotangents(first: Any, second: Any) -> Any:
 
 
 def spread(
-    flags: Iterable[Any], values: Iterable[Any], others: Iterable[Any] | None = None
+    flags: Iterable[object], values: Iterable[Any], others: Iterable[object] | None = None
 ) -> list[Any]:
     """The next of `values` where a flag is set, elsewhere what stands there in `others` (None)."""
     found = iter(values)

@@ -99,12 +99,14 @@ class Operation(Record):
     is_elementwise: ClassVar[bool] = False
     is_call: ClassVar[bool] = False
     is_cheap: ClassVar[bool] = False
-    _inferred: ClassVar[dict[Any, Any]] = {}  # for each record: result shapes by operand shapes
+    _inferred: ClassVar[
+        dict[tuple[AnyShape, ...], Shapes]
+    ] = {}  # for each record: result shapes by operand shapes
     has_side_effect: ClassVar[bool] = False
     zero_derivative: ClassVar[str | None] = None
     no_derivative: ClassVar[str | None] = None
     telling_attributes: ClassVar[Sequence[str]] = ()
-    evaluated: ClassVar[Any] = None
+    evaluated: "ClassVar[Operation | None]" = None
     missing_rules: ClassVar[dict[str, str]] = {}
     linear_operands: ClassVar[Sequence[int] | None] = None
     jointly_linear: ClassVar[bool] = True
@@ -113,7 +115,7 @@ class Operation(Record):
     spans_devices: ClassVar[bool] = False
     reads_bits: ClassVar[bool] = False
 
-    def __call__(self, /, *operands: Any, **changed: Any) -> Any:
+    def __call__(self, /, *operands: object, **changed: object) -> Any:
         """Applies the operation, with some attributes changed; the result or tuple of results."""
         operation = self.replace(**changed) if changed else self
         try:
@@ -122,7 +124,7 @@ class Operation(Record):
             hide_frames(error)
             raise
 
-    def changed(self, change: Callable[[Any], Any]) -> "Operation":
+    def changed(self, change: Callable[[object], object]) -> "Operation":
         """The operation with each attribute passed through `change`."""
         return self.replace(**{name: change(each) for name, each in self.values.items()})
 
@@ -148,7 +150,7 @@ class Operation(Record):
 
     # Rules, in the order in which every class gives them.
 
-    def shape(self, *operands: Any) -> Shapes:
+    def shape(self, *operands: AnyShape) -> Shapes:
         """The result shape (or a tuple of them) for operand shapes.
 
         Raises:
@@ -176,7 +178,7 @@ class Operation(Record):
         """The attributes with their names and notation in the text of `stablehlo` or `hlo`."""
         key = f"_written_in_{text}"
         if key not in self.__dict__:
-            written: dict[str, Any] = {}
+            written: dict[str, object] = {}
             # HLO names programs last.
             for name, field in sorted(self.fields.items(), key=lambda x: x[1].kind.holds_programs):
                 label, value = getattr(field, text), self.__dict__[name]
@@ -187,7 +189,7 @@ class Operation(Record):
         return dict(self.__dict__[key])
 
     def hlo(
-        self, emit: "HloEmitter", operands: Names, shapes: Sequence[Any], result: Any, /
+        self, emit: "HloEmitter", operands: Names, shapes: Sequence[Any], result: AnyShape, /
     ) -> str:
         """Writes the operation in HLO text (`str(graph)`) through `emit`; returns its name.
 
@@ -196,7 +198,7 @@ class Operation(Record):
         """
         return emit.instruction(self.hlo_name, operands, result, **self.hlo_attributes(shapes))
 
-    def hlo_attributes(self, shapes: Sequence[Any], /) -> dict[str, Any]:
+    def hlo_attributes(self, shapes: Sequence[Any], /) -> dict[str, object]:
         """The attributes under the names and in the notation of HLO.
 
         Strings are HLO text; other values are printed as HLO does: tuples as `{1,2}`, graphs as
@@ -309,7 +311,7 @@ class Operation(Record):
         """How its operands must lie over devices, of which whoever runs it alone must know."""
         return ()
 
-    def sharding_rule(self, *operands: Any) -> ShardingRule | None:
+    def sharding_rule(self, *operands: AnyShape) -> ShardingRule | None:
         """Which dimensions are split together, for operand shapes; None: nothing is known.
 
         The default is that of an element-wise operation. Rules are made with `self.factors`.
@@ -331,7 +333,7 @@ class Operation(Record):
         """
         return "xla"
 
-    def data_flow(self, *operands: Any) -> Sequence[Edge]:
+    def data_flow(self, *operands: AnyShape) -> Sequence[Edge]:
         """Where values flow that one sharding must fit: see `core.data_flow`.
 
         Args:
@@ -378,7 +380,7 @@ class Operation(Record):
         found = self._inferred.get(shapes)
         return self._inference(shapes) if found is None else found
 
-    def _inference(self, shapes: tuple[AnyShape, ...]) -> Any:
+    def _inference(self, shapes: tuple[AnyShape, ...]) -> Shapes:
         self._check_count(shapes)
         if self.only_arrays:
             self.array_shapes(shapes)
@@ -475,17 +477,17 @@ class Operation(Record):
         given = [f" {name}={shown_attribute(self.__dict__.get(name))}" for name in self.fields]
         return f"<Operation {self.name}{''.join(given)}>"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         kind, values = type(self), tuple(self.values.values())
         if registered(self.name) is kind:
             return _registered, (self.name, kind.__module__, values)
         return kind, values
 
 
-def _registered(name: str, module: str, values: tuple[Any, ...]) -> Operation:
+def _registered(name: str, module: str, values: tuple[object, ...]) -> Operation:
     return operation_named(name, module)(*values)
 
 
-def shown_attribute(value: Any) -> str:
+def shown_attribute(value: object) -> str:
     """An attribute's value in a message; programs by name."""
     return (repr(value) if getattr(value, "keeps_identity", False) else str(value))[:_MOST_SHOWN]

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from inspect import cleandoc
-from typing import Any
 
 _TITLE = re.compile(r"(Args|Returns|Yields|Raises|Checks|Attributes|Example)(?: \(.*\))?:(.*)")
 # In which order sections stand; what is in none comes before them.
@@ -42,7 +41,7 @@ def joined(parts: Mapping[str, str]) -> str:
     return "\n\n".join(f"{title}:\n{parts[title]}" if title else parts[title] for title in known)
 
 
-def of_operation(cls: Any) -> str:
+def of_operation(cls: type) -> str:
     """What the builder function of an operation says: its class's docstring, and its families'.
 
     Sections that the class leaves out are those of the nearest base class that has them; its checks
@@ -60,7 +59,7 @@ def of_operation(cls: Any) -> str:
     return text.replace("`element_types`", _types(cls)) if "`element_types`" in text else text
 
 
-def check_text(cls: Any, label: str) -> str:
+def check_text(cls: type, label: str) -> str:
     """What an operation's docstring says that its check `label` asks for, as an error ends."""
     for each in _families(cls):
         checks = " ".join("\n".join(_resolved(cls, each.get("Checks", ""))).split())
@@ -69,7 +68,7 @@ def check_text(cls: Any, label: str) -> str:
     return ""
 
 
-def _families(cls: Any) -> Iterator[dict[str, str]]:
+def _families(cls: type) -> Iterator[dict[str, str]]:
     """The sections of the docstrings of the class and its base classes, the nearest first."""
     for base in cls.__mro__:
         if base.__module__ == "minixla.core.operation":
@@ -77,7 +76,7 @@ def _families(cls: Any) -> Iterator[dict[str, str]]:
         yield sections(base.__dict__.get("__doc__") or "")
 
 
-def _resolved(cls: Any, checks: str) -> Iterator[str]:
+def _resolved(cls: type, checks: str) -> Iterator[str]:
     """The lines of checks, indented as details; those of a base class in place of its name."""
     for line in checks.splitlines():
         name = _REFERENCE.search(line)
@@ -89,7 +88,7 @@ def _resolved(cls: Any, checks: str) -> Iterator[str]:
             yield f"    {line}"
 
 
-def _types(cls: Any) -> str:
+def _types(cls: type) -> str:
     """In words the element types that an operation takes."""
     kinds = {each.kind for each in cls.element_types}
     return ", ".join(dict.fromkeys(word for kind, word in _KINDS.items() if kind in kinds))

@@ -1,6 +1,6 @@
 """Records: objects whose fields are attributes, one object for equal attributes."""
 
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Hashable, Iterable, MutableMapping
 from functools import cached_property
 from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
@@ -37,10 +37,10 @@ class Record:
     # Whether all that count by identity are programs.
     _counts_programs: ClassVar[bool] = False
     # By their attributes, while they live, and by what callers gave.
-    _records: ClassVar[WeakValueDictionary[Any, Any]] = WeakValueDictionary()
-    _given: ClassVar[MutableMapping[Any, Any]] = {}
+    _records: ClassVar[WeakValueDictionary[object, Any]] = WeakValueDictionary()
+    _given: ClassVar[MutableMapping[object, Any]] = {}
 
-    def __new__(cls, /, *values: Any, **named: Any) -> Self:
+    def __new__(cls, /, *values: object, **named: object) -> Self:
         """The operation with some attributes, in the order of `fields` or by name.
 
         Raises:
@@ -48,7 +48,7 @@ class Record:
         """
         if cls.is_unique:
             return cls._made(cls._canonical(values, named))
-        key: Any = (_NAMED, values, tuple(named.items())) if named else values
+        key: Hashable = (_NAMED, values, tuple(named.items())) if named else values
         if cls._is_exact:
             key = exact(key)
         try:
@@ -68,7 +68,7 @@ class Record:
             raise
 
     @classmethod
-    def _record(cls, values: tuple[Any, ...], named: dict[str, Any], key: Any) -> Self:
+    def _record(cls, values: tuple[object, ...], named: dict[str, object], key: Hashable) -> Self:
         canonical = cls._canonical(values, named)
         own = exact(tuple(canonical.values()))
         with _RECORDING:
@@ -85,7 +85,7 @@ class Record:
         return record
 
     @classmethod
-    def _made(cls, canonical: dict[str, Any]) -> Self:
+    def _made(cls, canonical: dict[str, object]) -> Self:
         """A new object of attributes in canonical form."""
         made = object.__new__(cls)
         own = made.__dict__
@@ -96,7 +96,7 @@ class Record:
         return made
 
     @classmethod
-    def _canonical(cls, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+    def _canonical(cls, values: tuple[object, ...], named: dict[str, object]) -> dict[str, object]:
         """Attributes in declared order and canonical form, defaults filled in."""
         fields, subject = cls.fields, cls.builder_name
         given = dict(zip(fields, values, strict=False))
@@ -154,7 +154,7 @@ class Record:
         own = self.__dict__
         return {name: own[name] for name in self.fields}
 
-    def replace(self, /, **changed: Any) -> Self:
+    def replace(self, /, **changed: object) -> Self:
         """The operation with some attributes changed."""
         return type(self)(**{**self.values, **changed})
 
@@ -164,7 +164,7 @@ class Record:
     __deepcopy__ = __copy__
 
 
-def _programs_in(values: Iterable[Any]) -> tuple["Graph", ...]:
+def _programs_in(values: Iterable[object]) -> tuple["Graph", ...]:
     found: list[Any] = []
     for value in values:
         if type(value) is tuple:

@@ -18,7 +18,7 @@ from minixla.core.errors import explain
 from minixla.core.shapes import AnyShape
 from minixla.core.tracer import shape_of
 
-Class = TypeVar("Class", bound=type[Any])
+Class = TypeVar("Class", bound=type)
 
 _XLA = "xla"
 #: The classes of XLA's operations by XLA's name (`DotGeneral`). Any: each has its own attributes.
@@ -114,7 +114,7 @@ def operation_named(name: str, module: str | None = None) -> type[Any]:
     )
 
 
-def fill_role(name: str, function: Callable[..., Any]) -> None:
+def fill_role(name: str, function: Callable[..., object]) -> None:
     """Makes `function` the one that plays `name`."""
     # Roles: `add(x, y)` of cotangents, `zeros(shape)`, `constant` and `tuple` (classes of
     # operations: of one Literal, of no attribute), `call(graph, *operands)`, `resize(value, like)`
@@ -132,7 +132,7 @@ def role(name: str) -> Callable[..., Any]:
     return found
 
 
-def _check_rules(kind: type[Any]) -> None:
+def _check_rules(kind: type) -> None:
     """Wraps the rules that a class, or a base of it outside this library, gives."""
     for name in ("shape", "jvp", "vjp", "transpose", "batch"):
         home = next(base for base in kind.__mro__ if name in base.__dict__)
@@ -141,9 +141,9 @@ def _check_rules(kind: type[Any]) -> None:
             setattr(kind, name, _checked(name, home.__dict__[name]))
 
 
-def _checked(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
+def _checked(name: str, rule: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(rule)
-    def checked(self: Any, *given: Any) -> Any:
+    def checked(self: Any, *given: object) -> object:  # noqa: ANN401  # an Operation
         found = rule(self, *given)
         missed = _missed(name, found, given)
         if missed:
@@ -157,7 +157,7 @@ def _checked(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
-def _missed(name: str, found: Any, given: tuple[Any, ...]) -> str:
+def _missed(name: str, found: object, given: tuple[object, ...]) -> str:
     """What a rule should have given for its arguments; nothing if it did."""
     if name == "shape":
         each = found if isinstance(found, tuple) else (found,)
@@ -174,7 +174,7 @@ def _missed(name: str, found: Any, given: tuple[Any, ...]) -> str:
     return "" if fits else f"a cotangent or None for each operand, {_shown(given[1])}"
 
 
-def _shown(found: Any) -> str:
+def _shown(found: object) -> str:
     if isinstance(found, (list, tuple)):
         return f"({', '.join(map(_shown, found))})"
     try:
@@ -183,7 +183,7 @@ def _shown(found: Any) -> str:
         return repr(found)
 
 
-def _fit(found: Any, values: Any) -> bool:
+def _fit(found: object, values: object) -> bool:
     """Whether tangents or cotangents are None or have the shapes of the values."""
     if not isinstance(values, (list, tuple)):
         found, values = [found], [values]

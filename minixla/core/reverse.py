@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from minixla.core.errors import DerivativeError, explain
 from minixla.core.forward import has_tangent, jvp_of, refuse_without_derivative
@@ -13,10 +13,14 @@ from minixla.core.shapes import AnyShape, TupleValue
 from minixla.core.source import Source, find_source
 from minixla.core.tracer import WrappingTracer, is_dynamic, unwrapped, wrapped
 from minixla.core.tracing import Trace, Tracer, _state, shape_of, tracing
+from minixla.core.value_types import Array, Results
 
 #: Where a cotangent goes: a node and the index of the result; None where none is wanted.
 Target = tuple["Node", int] | None
-Pullback = Callable[[Any], Sequence[Any]]
+#: Of results, by index, and of operands, where None is zero.
+Cotangents = dict[int, Any]
+Gradients = Sequence[Any]
+Pullback = Callable[[Cotangents], Gradients]
 
 
 @dataclass(eq=False, slots=True)
@@ -49,7 +53,7 @@ class LinearTracer(Tracer):
     def _mark_weak(self) -> None:
         """A tangent is not weakly typed."""
 
-    def _concrete(self, wanted: str) -> Any:
+    def _concrete(self, wanted: str) -> NoReturn:
         problem = f"{wanted} was asked for from a tangent that reverse mode transposes"
         advice = "A jvp rule must be linear in its tangents: do not branch on them."
         raise explain(DerivativeError, "jvp", problem, advice=advice)
@@ -66,7 +70,7 @@ class ReverseTrace(Trace):
         super().__init__(parent)
         self.nodes: list[Node] = []
 
-    def add_input(self, value: Any) -> ReverseTracer:
+    def add_input(self, value: Array) -> ReverseTracer:
         """A tracer for a value whose cotangent is wanted."""
         return ReverseTracer(self, value, (Node((), None, None, None), 0))
 
@@ -75,7 +79,7 @@ class ReverseTrace(Trace):
         self.nodes.append(node)
         return node
 
-    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Results:
         values, targets, is_active = unwrapped(self, ReverseTracer, operands)
         if not is_active:
             return self.outside(operation, operands)
@@ -92,8 +96,12 @@ class ReverseTrace(Trace):
             state.source = previous_source
 
     def _record(
-        self, operation: Operation, values: list[Any], targets: list[Target], source: Source | None
-    ) -> Any:
+        self,
+        operation: Operation,
+        values: list[Array],
+        targets: list[Target],
+        source: Source | None,
+    ) -> Results:
         active = [target is not None for target in targets]
         if operation.linearize is not None:
             results, pullback = operation.linearize(values, active)
@@ -115,7 +123,9 @@ class ReverseTrace(Trace):
         known = [(node, index) if flag else None for index, flag in enumerate(moved)]
         return wrapped(self, ReverseTracer, results, known[0] if single else known)
 
-    def _record_jvp(self, operation: Operation, values: list[Any], targets: list[Target]) -> Any:
+    def _record_jvp(
+        self, operation: Operation, values: list[Array], targets: list[Target]
+    ) -> Results:
         """Records the linear operations of the jvp rule, each by its transpose."""
         linear = LinearTrace(self.parent, self, operation)
         tangents = [
@@ -136,7 +146,7 @@ class ReverseTrace(Trace):
             known = list(map(self._target, tangents_out))
         return wrapped(self, ReverseTracer, results, known)
 
-    def _target(self, tangent: Any) -> Target:
+    def _target(self, tangent: object) -> Target:
         """Where the cotangent of a tangent goes; that of a tuple is taken apart first."""
         if isinstance(tangent, LinearTracer):
             return tangent.target
@@ -154,7 +164,7 @@ class ReverseTrace(Trace):
         # On their way: for each node the cotangents of its results, by index.
         pending: defaultdict[Node, dict[int, Any]] = defaultdict(dict)
 
-        def add(node: Node, index: int, cotangent: Any) -> None:
+        def add(node: Node, index: int, cotangent: object) -> None:
             received = pending[node]
             received[index] = add_cotangents(received.get(index), cotangent)
 
@@ -187,8 +197,8 @@ def refuse_reverse(operation: Operation) -> DerivativeError:
 
 
 def pushed_by_vjp(
-    operation: Operation, primals: Sequence[Any], tangents: Sequence[Any], results: Any
-) -> Any:
+    operation: Operation, primals: Sequence[Array], tangents: Sequence[Any], results: Results
+) -> Results:
     """The tangents of results by the transpose of a `vjp` rule, which is linear in cotangents."""
     flat = results if type(results) is tuple else (results,)
     trace = ReverseTrace(_state.trace)
@@ -202,7 +212,10 @@ def pushed_by_vjp(
 
 
 def _pullback(
-    rule: Callable[..., Sequence[Any]], results: Any, operands: Sequence[Any], *given: Any
+    rule: Callable[..., Sequence[Any]],
+    results: Any,  # noqa: ANN401  # one or several
+    operands: Sequence[Any],
+    *given: object,
 ) -> Pullback:
     """`rule` of cotangents (a tuple where results are) and operands, by which it is sized."""
     count = len(results) if type(results) is tuple else None
@@ -210,7 +223,9 @@ def _pullback(
     for each in operands:  # every step asks: any(map(...)) takes twice as long
         are_dynamic = are_dynamic or is_dynamic(each)
 
-    def pullback(cotangents: Any) -> Any:  # in less time than a longer annotation takes
+    def pullback(
+        cotangents: Cotangents,
+    ) -> Gradients:  # in less time than a longer annotation takes
         wanted = cotangents[0] if count is None else tuple(map(cotangents.get, range(count)))
         found = rule(wanted, operands, *given)
         return list(map(with_sizes_of, found, operands)) if are_dynamic else found
@@ -230,7 +245,7 @@ class LinearTrace(Trace):
         self.recorder = recorder
         self.operation = operation
 
-    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Results:
         linear = [type(each) is LinearTracer and each._trace is self for each in operands]
         if not any(linear):
             return self.parent.process(operation, operands)

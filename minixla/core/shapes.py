@@ -13,6 +13,7 @@ import numpy as np
 from minixla.core import element_types
 from minixla.core.element_types import ElementType, canonical_element_type, element_type
 from minixla.core.errors import too_large
+from minixla.core.value_types import DTypeLike
 
 
 class _Interned:
@@ -21,7 +22,7 @@ class _Interned:
     __slots__ = ()
     is_dynamic: bool = False
 
-    def __setattr__(self, name: str, value: Any = None) -> NoReturn:
+    def __setattr__(self, name: str, value: object = None) -> NoReturn:
         raise AttributeError(f"a shape cannot be changed: {self!r}.{name}")
 
     __delattr__ = __setattr__
@@ -43,7 +44,7 @@ class Shape(_Interned):
 
     __slots__ = ("_text", "dimensions", "dtype", "dynamic", "element_type", "is_dynamic", "nbytes")
     __slots__ += ("rank", "size", "stablehlo")
-    _interned: dict[tuple[Any, ...], "Shape"] = {}
+    _interned: dict[tuple[object, ...], "Shape"] = {}
 
     element_type: ElementType
     dimensions: tuple[int, ...]
@@ -57,7 +58,7 @@ class Shape(_Interned):
 
     def __new__(
         cls,
-        element_type_: Any,
+        element_type_: ElementType | DTypeLike,
         dimensions: Iterable[int] = (),
         dynamic: Iterable[bool] | None = None,
     ) -> "Shape":
@@ -137,7 +138,7 @@ class Shape(_Interned):
     def __repr__(self) -> str:
         return self._text
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return Shape, (self.element_type, self.dimensions, self.dynamic)
 
 
@@ -174,7 +175,7 @@ class TupleShape(_Interned):
     def __repr__(self) -> str:
         return _nested_text(self, "(", ")", repr)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         # As text, since pickling member by member would recurse.
         return parse_shape, (repr(self),)
 
@@ -333,13 +334,13 @@ class DeclaredArray(np.ndarray):
     """A NumPy array from inside, a constant of a rule: 64-bit types do not narrow."""
 
 
-def is_mutable(value: Any) -> bool:
+def is_mutable(value: object) -> bool:
     """Whether a value is a mutable JAX array (`jax.new_ref`), or JAX's tracer of one."""
     # To test our tracers JAX would ask for their abstract value, which some do not have.
     return not hasattr(value, "_shape") and isinstance(value, jax.Ref)
 
 
-def shape_of_data(value: Any) -> Shape | None:
+def shape_of_data(value: object) -> Shape | None:
     """The shape of an array or Python scalar from outside; None where `value` is neither."""
     # NumPy's 64-bit types narrow as `canonical_element_type` says; arrays that a backend made, and
     # those of a rule, keep the types that they have.

@@ -309,7 +309,7 @@ def _factor(symbol: str) -> int:
     return last + int(symbol[2:]) if symbol.startswith("z_") else _LETTERS.index(symbol)
 
 
-def _sizes(shape: Any) -> tuple[int, ...]:
+def _sizes(shape: AnyShape) -> tuple[int, ...]:
     # Tuples and tokens have no dimensions.
     return getattr(shape, "dimensions", ())
 

@@ -2,22 +2,24 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic, TypeVar
+
+Context = TypeVar("Context")
 
 
 @dataclass(eq=False, slots=True)
-class SharedContexts:
+class SharedContexts(Generic[Context]):
     """A context for each MiB of text, and one of its own for a longer text.
 
     Modules of one context may be used on several threads: MLIR guards what they share.
     """
 
-    make: Callable[[], Any]
+    make: Callable[[], Context]
     most: int = 1 << 20
-    _context: Any = None
+    _context: Context | None = None
     _left: int = 0
 
-    def context_for(self, size: int) -> Any:
+    def context_for(self, size: int) -> Context:
         """The context for a text of about so many bytes."""
         if size > self.most:
             return self.make()

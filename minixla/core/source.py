@@ -8,10 +8,10 @@ import linecache
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,7 +70,7 @@ class Source(NamedTuple):
         return known[1][self.instruction // 2]
 
     @property
-    def key(self) -> Any:
+    def key(self) -> Hashable:
         """Equal for equal positions: code objects, which are equal across files, by identity."""
         caller = None if self.caller is None else self.caller.key
         return id(self.code), self.instruction, self.scope, caller
@@ -112,7 +112,7 @@ _MOST_LISTS = 1024
 class ReverseSource(Source):
     """A position where the reverse derivative of an operation is being computed."""
 
-    operation: Any = None
+    operation: object = None
 
 
 def within_scope(source: Source | None, scope: str) -> Source | None:
@@ -184,7 +184,7 @@ def find_source(depth: int = 1) -> Source | None:
     return None
 
 
-def _positions(frame: Any) -> Iterator[tuple[CodeType, int]]:
+def _positions(frame: FrameType | None) -> Iterator[tuple[CodeType, int]]:
     while frame is not None:
         yield frame.f_code, frame.f_lasti
         frame = frame.f_back
@@ -255,7 +255,7 @@ def public_name() -> str | None:
     return found
 
 
-def _offered_name(function: Any) -> str | None:
+def _offered_name(function: object) -> str | None:
     name, module = (getattr(function, each, None) for each in ("__name__", "__module__"))
     if not (isinstance(name, str) and isinstance(module, str)):
         return None
@@ -265,7 +265,7 @@ def _offered_name(function: Any) -> str | None:
     return None
 
 
-def given_as(value: Any) -> tuple[str | None, str] | None:
+def given_as(value: object) -> tuple[str | None, str] | None:
     """The name of the running function of ours, if it has one, and how the user gave it a value."""
     # That is a place among its arguments, `x` or `arrays[1]`; None where it is not there.
     frames, frame = [], sys._getframe(1)
@@ -286,7 +286,9 @@ def given_as(value: Any) -> tuple[str | None, str] | None:
     return None
 
 
-def _place_among(public: Any, frame_locals: Any, value: Any) -> str | None:
+def _place_among(
+    public: Callable[..., object], frame_locals: Mapping[str, Any], value: object
+) -> str | None:
     """Return the path of a value among the `args` and `kwargs` of a public function's wrapper."""
     args, named = frame_locals.get("args", ()), dict(frame_locals.get("kwargs", {}))
     for position, parameter in enumerate(inspect.signature(public).parameters.values()):
@@ -298,7 +300,7 @@ def _place_among(public: Any, frame_locals: Any, value: Any) -> str | None:
     return next((place for place in places if place is not None), None)
 
 
-def _place_in(held: Any, value: Any, name: str, depth: int = 4) -> str | None:
+def _place_in(held: Any, value: object, name: str, depth: int = 4) -> str | None:  # noqa: ANN401  # containers
     """The place of a value in what is called `name`: itself, or in a list, tuple or dictionary."""
     if held is value:
         return name

@@ -1,16 +1,16 @@
 """The StableHLO text of a graph."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import count
 from types import MappingProxyType
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 
 from minixla.core.attributes import Literal
 from minixla.core.element_types import ElementType
-from minixla.core.graph import Graph
+from minixla.core.graph import Annotations, Graph, Value
 from minixla.core.operation import Operation
 from minixla.core.shapes import TOKEN, AnyShape, TupleShape
 from minixla.core.source import Source
@@ -31,7 +31,7 @@ class Emitter:
     calls_host = False
     #: `host_call(function, operands, shapes, results, has_side_effect)`: a call of a function of
     #: NumPy arrays, which gives one for each of `results`; if it has a side effect, once, in order.
-    host_call: Any = None
+    host_call: Callable[..., object] | None = None
     #: Whether `main`, too, takes and gives a token where the program has side effects.
     threads_main = False
     #: Whether shardings write their meshes out, where the text goes into another module.
@@ -53,7 +53,7 @@ class Emitter:
         self._lines: list[str] = []
         self._count = 0
         self._location = ""
-        self._locations: dict[Any, tuple[str, Source]] | None = {} if locations else None
+        self._locations: dict[Hashable, tuple[str, Source]] | None = {} if locations else None
         # By identity. An operation may make a graph while it is written: the graph is held here, as
         # another could have its identity once it was freed.
         self._symbols: dict[int, tuple[str, Graph]] = {}
@@ -112,7 +112,7 @@ class Emitter:
             self._pending.append(graph)
         return symbol_text(symbol)
 
-    def sharding(self, sharding: Any) -> str:
+    def sharding(self, sharding: Any) -> str:  # noqa: ANN401  # see Annotations
         """A sharding as texts of Shardy's operations hold it, its mesh by name where it has one."""
         name = sharding.mesh_name
         if name is None or self.inlines_meshes:
@@ -126,13 +126,13 @@ class Emitter:
         """The attribute that holds the shardings of several values."""
         return f"#sdy.sharding_per_value<[{', '.join(map(self.sharding, shardings))}]>"
 
-    def _placed(self, type_: str, sharding: Any) -> str:
+    def _placed(self, type_: str, sharding: Any) -> str:  # noqa: ANN401  # see Annotations
         """The type of a function's argument or result, with its sharding where it has one."""
         if sharding is None:
             return type_
         return f"{type_} {{sdy.sharding = #sdy.sharding{self.sharding(sharding)}}}"
 
-    def _annotate(self, results: Sequence[Any], notes: Any) -> None:
+    def _annotate(self, results: Sequence[Value], notes: Annotations) -> None:
         """Adds what is said of its results to the operation that was written last."""
         given, texts = [notes.values.get(value) for value in results], []
         known = next((each for each in given if each is not None), None)
@@ -177,7 +177,7 @@ class Emitter:
         results: Sequence[AnyShape],
         regions: Sequence[str] = (),
         hints: str = "",
-        **attributes: Any,
+        **attributes: str | float | Sequence[Any] | None,
     ) -> list[str]:
         """An operation in generic form, by its full name; returns the names of its results.
 
@@ -340,7 +340,7 @@ class Emitter:
                     named = f"loc{len(self._locations)}", source
                     self._location = f" loc(#{self._locations.setdefault(source.key, named)[0]})"
             results = instruction.op.stablehlo(self, operands, shapes, instruction.shapes)
-            if placed and not placed.isdisjoint(instruction.results):
+            if notes and placed and not placed.isdisjoint(instruction.results):
                 self._annotate(instruction.results, notes)
             if len(results) == len(instruction.results) == 1:  # in less time than the general form
                 names[id(instruction.results[0])] = results[0]
@@ -408,7 +408,7 @@ def identifier(name: str, others: str = "") -> str:
     return cleaned if re.match("[A-Za-z_]", cleaned) else f"_{cleaned}"
 
 
-def _types(values: Iterable[Any]) -> list[str]:
+def _types(values: Iterable[Value]) -> list[str]:
     return [value.shape.stablehlo for value in values]
 
 
@@ -417,7 +417,7 @@ def _parameters(names: Sequence[str], types: Iterable[str], token: str | None) -
     return ", ".join([f"{token}: {TOKEN.stablehlo}", *listed] if token else listed)
 
 
-def attribute_text(value: Any) -> str:
+def attribute_text(value: str | float | Sequence[Any]) -> str:
     """An attribute in MLIR's notation.
 
     Strings are taken as MLIR text already; integers become `i64`, floats `f32`, sequences of
@@ -457,7 +457,7 @@ def _aliases_text(aliases: Mapping[int, int], results: int) -> str | None:
     return f"[{', '.join(texts)}]" if texts else None
 
 
-def real_text(value: Any) -> str:
+def real_text(value: SupportsFloat) -> str:
     """A real number of a NumPy or ml_dtypes type in MLIR's notation."""
     number = float(value)
     if number - number == 0:  # finite: a double's shortest form is exact for narrower types too
@@ -485,7 +485,7 @@ def literal_text(literal: Literal) -> str:
 
 
 def nested_text(
-    array: Any, kind: ElementType, real: Callable[[Any], str] = real_text, brackets: str = "[]"
+    array: np.ndarray, kind: ElementType, real: Callable[..., str] = real_text, brackets: str = "[]"
 ) -> str:
     """A number, or those of an array, rows in brackets, real ones as `real` writes them."""
     if array.ndim > 0:
@@ -495,4 +495,4 @@ def nested_text(
         return "true" if array else "false"
     if kind.is_integer:
         return str(int(array))
-    return f"({real(array.real)}, {real(array.imag)})" if kind.is_complex else real(array)
+    return f"({real(np.real(array))}, {real(np.imag(array))})" if kind.is_complex else real(array)

@@ -2,21 +2,24 @@
 
 import gc
 import threading
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from minixla.core import hooks
 from minixla.core.source import Source
 
+if TYPE_CHECKING:
+    import jax.core
 
-def current_trace() -> Any:
+
+def current_trace() -> Any:  # noqa: ANN401  # a Trace
     """Return this thread's current trace; importing the engine replaces this function."""
     hooks.engine()
     return state.trace
 
 
-def set_current_trace(trace: Any) -> None:
+def set_current_trace(trace: "jax.core.Trace") -> None:
     """Set this thread's current trace; importing the engine replaces this function."""
     hooks.engine()
     state.trace = trace
@@ -36,7 +39,7 @@ class ThreadState(threading.local):
     source: Source | None = None
     #: The named axes that the function being traced is mapped over, innermost last, as pairs of
     #: name and what the transformation knows of the axis.
-    axes: tuple[tuple[Any, Any], ...] = ()
+    axes: tuple[tuple[Hashable, Any], ...] = ()
     #: The mesh of devices that specs of layouts are about where they name none.
     mesh: Any = None
     #: None, or what is being looked for while programs run (`debug_nans`, `checking_leaks`):
@@ -60,7 +63,7 @@ transforming: set[int] = set()
 
 
 @contextmanager
-def held(name: str, value: Any) -> Iterator[None]:
+def held(name: str, value: object) -> Iterator[None]:
     """Set an attribute of the thread's state inside a `with` block."""
     previous = getattr(state, name)
     setattr(state, name, value)
@@ -75,7 +78,7 @@ def at_own_lines() -> AbstractContextManager[None]:
     return held("source", None)
 
 
-def restore_state(trace: Any, own_frames: int) -> None:
+def restore_state(trace: "jax.core.Trace", own_frames: int) -> None:
     """Makes a thread's state what it was, where Ctrl-C may have come while a trace was ending."""
     # Python may raise KeyboardInterrupt as it enters a function: the end of a `with` block, too.
     state.trace = trace

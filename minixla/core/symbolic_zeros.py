@@ -19,8 +19,10 @@ from minixla.core.graph import Graph
 from minixla.core.linear import spread, zeros_like
 from minixla.core.operation import Operation
 from minixla.core.registry import role
+from minixla.core.reverse import Cotangents, Gradients, Pullback
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import Trace, Tracer, _state, shape_of, tracing, under
+from minixla.core.value_types import Array, ArrayLike, Results
 
 
 class ZeroTracer(Tracer):
@@ -34,7 +36,7 @@ class ZeroTracer(Tracer):
     def _mark_weak(self) -> None:
         """Do nothing: a derivative that is zero is not weakly typed."""
 
-    def _concrete(self, wanted: str) -> Any:
+    def _concrete(self, wanted: str) -> Array:
         zeros = self._trace.instantiated(self)
         return zeros._concrete(wanted) if isinstance(zeros, Tracer) else zeros
 
@@ -54,16 +56,16 @@ class ZeroTrace(Trace):
     def again(self, parent: Trace) -> "ZeroTrace":
         return ZeroTrace(parent)
 
-    def taken_apart(self, value: Any) -> tuple[list[Any], bool]:
+    def taken_apart(self, value: ArrayLike) -> tuple[list[Any], bool]:
         """Return no parent value for a symbolic zero; the zero itself is known."""
         return ([], True) if self.is_own(value) else ([value], False)
 
-    def output_apart(self, value: Any) -> tuple[list[Any], bool]:
+    def output_apart(self, value: ArrayLike) -> tuple[list[Any], bool]:
         """As above; a program returns a constant where no derivative reaches an output."""
         is_constant = _can_be_zero(shape_of(value)) and _is_zero_constant(value)
         return ([], True) if is_constant else self.taken_apart(value)
 
-    def put_together(self, values: Sequence[Any], known: bool) -> Any:
+    def put_together(self, values: Sequence[Array], known: bool) -> Array:
         return values[0]
 
     def absent(self, shape: AnyShape) -> ZeroTracer:
@@ -75,17 +77,17 @@ class ZeroTrace(Trace):
     def joined(self, known: bool, other: bool) -> bool:
         return known and other
 
-    def as_known(self, value: Any, known: bool) -> list[Any]:
+    def as_known(self, value: ArrayLike, known: bool) -> list[ArrayLike]:
         return [] if known else [self.instantiated(value)]
 
-    def instantiated(self, value: Any) -> Any:
+    def instantiated(self, value: ArrayLike) -> ArrayLike:
         """Return the parent's value; for a symbolic zero, an array of zeros."""
         if not self.is_own(value):
             return value
         with under(self.parent):
             return zeros_like(value._shape)
 
-    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Results:
         zero = [type(each) is ZeroTracer and each._trace is self for each in operands]
         if not any(zero):
             return self.outside(operation, operands)
@@ -105,7 +107,7 @@ class ZeroTrace(Trace):
             return self.parent.process(operation, values)
 
     def _gives_zeros(
-        self, operation: Operation, operands: Sequence[Any], zero: Sequence[bool]
+        self, operation: Operation, operands: Sequence[object], zero: Sequence[bool]
     ) -> bool:
         """Whether an operation that is linear in the marked operands returns zeros."""
         if operation.computations:
@@ -123,8 +125,12 @@ class ZeroTrace(Trace):
         )
 
     def _without_zeros(
-        self, operation: Operation, operands: Sequence[Any], zero: Sequence[bool], shapes: Any
-    ) -> Any:
+        self,
+        operation: Operation,
+        operands: Sequence[Any],
+        zero: Sequence[bool],
+        shapes: Sequence[AnyShape],
+    ) -> tuple[Array, ...]:
         """Compute a jointly linear operation by its jvp rule, which skips zeros."""
         linear, rows = operation.linear_operands or (), zip(operands, zero, strict=True)
         given = [x if i in linear and not flag else None for i, (x, flag) in enumerate(rows)]
@@ -144,7 +150,7 @@ def _makes_zeros(computation: Graph) -> bool:
     return all(entered_graph(computation, ZeroTrace(None), known).known)
 
 
-def _is_zero_constant(value: Any) -> bool:
+def _is_zero_constant(value: object) -> bool:
     """Whether a value is known to hold only zeros: a scalar, or a constant of a program."""
     literal = getattr(getattr(value, "_value", None), "literal", None)
     if literal is not None:
@@ -156,7 +162,7 @@ def _is_zero_constant(value: Any) -> bool:
     return is_splat and not array.flat[0]
 
 
-def _zero(trace: ZeroTrace, value: Any) -> Any:
+def _zero(trace: ZeroTrace, value: object) -> Array:
     """Return a symbolic zero like `value`, or an array of zeros if its size is dynamic."""
     shape = shape_of(value)
     return ZeroTracer(trace, shape) if _can_be_zero(shape) else zeros_like(value)
@@ -168,8 +174,10 @@ def _can_be_zero(shape: AnyShape) -> bool:
 
 
 def pulled(
-    backward: Callable[..., Sequence[Any]], cotangents: Sequence[Any], results: Sequence[Any]
-) -> list[Any]:
+    backward: Callable[..., Sequence[Array]],
+    cotangents: Sequence[Array | None],
+    results: Sequence[object],
+) -> list[Array | None]:
     """Apply a pullback to cotangents; absent cotangents and results are None.
 
     Args:
@@ -190,11 +198,14 @@ def pulled(
 
 
 def pullback_by(
-    backward: Callable[..., Any], results: Sequence[Any], outputs: Sequence[Any], inputs: Any
-) -> Callable[[Any], list[Any]]:
+    backward: Callable[..., Sequence[Array]],
+    results: Sequence[Array],
+    outputs: Sequence[object],
+    inputs: Sequence[object],
+) -> Pullback:
     """A pullback (`Operation.linearize`) by what takes cotangents of the marked `outputs`."""
 
-    def pullback(cotangents: Any) -> list[Any]:
+    def pullback(cotangents: Cotangents) -> Gradients:
         marked = list(compress(enumerate(results), outputs))
         given = [cotangents.get(index) for index, _ in marked]
         return spread(inputs, pulled(backward, given, [result for _, result in marked]))
@@ -202,7 +213,9 @@ def pullback_by(
     return pullback
 
 
-def call_vjp_graphs(graphs: ReverseGraphs, operands: Sequence[Any]) -> tuple[tuple[Any, ...], Any]:
+def call_vjp_graphs(
+    graphs: ReverseGraphs, operands: Sequence[Array]
+) -> tuple[tuple[Array, ...], Pullback]:
     """Runs the forward half; returns the results and the pullback that runs the other."""
     call, count = role("call"), len(graphs.active_outputs)
     everything = call(graphs.forward, *operands)

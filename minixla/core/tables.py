@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 _NUMERIC = set("0123456789.+-e,")
 
 
-def plain(value: Any) -> Any:
+def plain(value: Any) -> Any:  # noqa: ANN401  # JSON
     """The value as JSON holds it: infinities and NaN as strings, complex numbers as pairs."""
     if hasattr(value, "_asdict"):  # a NamedTuple
         value = value._asdict()

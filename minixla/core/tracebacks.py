@@ -10,12 +10,12 @@ import os
 import sys
 from collections.abc import Callable
 from types import FrameType, TracebackType
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from minixla.core.source import is_user_file
 from minixla.core.state import restore_state, state
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., object])
 
 _OPTION = "MINIXLA_TRACEBACK_FILTERING"
 # JAX's option counts where ours is not set, and JAX's note gives way to ours.
@@ -37,7 +37,7 @@ def api_boundary(function: Function) -> Function:
 def hiding_frames(function: Function) -> Function:
     """`api_boundary` for functions that get the name of another afterwards."""
 
-    def called(*args: Any, **kwargs: Any) -> Any:
+    def called(*args: object, **kwargs: object) -> object:
         trace, own_frames = state.trace, state.own_frames
         try:
             return function(*args, **kwargs)

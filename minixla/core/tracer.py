@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn
 
 import jax.core
 import numpy as np
@@ -29,10 +29,11 @@ from minixla.core.shapes import (
 )
 from minixla.core.source import find_source, given_as, running_expression, text_of
 from minixla.core.state import state
+from minixla.core.value_types import Array, DTypeLike, Results
 
 
 @lru_cache(maxsize=4096)
-def abstract_value(shape: AnyShape, weak: bool = False) -> Any:
+def abstract_value(shape: AnyShape, weak: bool = False) -> jax.core.ShapedArray:
     """Return JAX's abstract value for an array shape."""
     if not isinstance(shape, Shape):
         problem = f"a value of shape {shape} cannot cross the border to JAX"
@@ -71,7 +72,7 @@ class Tracer(jax.core.Tracer):
     __jax_array__ = None  # type: ignore[assignment]  # as for arrays
     aval: Any = property(lambda self: abstract_value(self._shape, self.weak_type))
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # JAX's attributes
         # JAX's arrays have methods that ours lack; tuples and dynamic arrays have none of these.
         shape = self._shape
         if isinstance(shape, Shape) and not shape.is_dynamic:
@@ -82,18 +83,18 @@ class Tracer(jax.core.Tracer):
         """Whether the value is an array; `isinstance(x, jax.Array)` calls this method."""
         return isinstance(self._shape, Shape)
 
-    def to_concrete_value(self) -> Any:
+    def to_concrete_value(self) -> Array | None:
         """Return the value if it is known, mostly under differentiation, else None."""
         return None
 
-    def _contents(self) -> list[tuple[str, Any]]:
+    def _contents(self) -> list[tuple[str, object]]:
         """Tell `jax.closure_convert` whether the value may be differentiated."""
         shape = self._shape
         is_inexact = isinstance(shape, Shape) and shape.element_type.is_inexact
         return [("tangent", _DIFFERENTIATED)] if is_inexact else []
 
     @property
-    def _debug_info(self) -> Any:
+    def _debug_info(self) -> NoReturn:
         """Raise LeakedTracerError: JAX reads this for its error about a trace that has ended."""
         raise leaked(self, "a JAX function")
 
@@ -138,7 +139,7 @@ class Tracer(jax.core.Tracer):
             raise explain(ShapeError, type(self).__name__, "an array was expected", shown, advice)
         return self._shape
 
-    def _concrete(self, wanted: str) -> Any:
+    def _concrete(self, wanted: str) -> Array:
         """The value itself, for Python's sake; staged tracers raise ConcretizationError."""
         raise NotImplementedError(f"{type(self).__name__} has no _concrete")
 
@@ -162,14 +163,14 @@ class Tracer(jax.core.Tracer):
             return str(self)
         return format(self._concrete("a string"), format_spec)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self._concrete("a NumPy array"), dtype=dtype)
 
-    def item(self) -> Any:
+    def item(self) -> bool | int | float | complex:
         """The only element as a Python scalar."""
         return self._concrete("a Python scalar").item()
 
-    def tolist(self) -> Any:
+    def tolist(self) -> object:
         """The elements as nested lists."""
         return self._concrete("a list").tolist()
 
@@ -187,7 +188,7 @@ class Tracer(jax.core.Tracer):
         advice += "cached function: use a name or a number, or mark it static (static_argnums)."
         raise explain(ConcretizationError, "hash", problem, [f"the value is {self!r}"], advice)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> NoReturn:
         """Raises ConcretizationError: a tracer has no meaning outside its trace."""
         problem, given = "a traced value cannot be pickled", [f"the value is {self!r}"]
         advice = "Pickle the result of the function instead, or the graph (mx.make_graph)."
@@ -201,15 +202,17 @@ class WrappingTracer(Tracer):
     """A value of the parent trace, and beside it what the trace knows of it, which is not None."""
 
     __slots__ = ("known", "value")
+    known: Any
+    value: Any
 
-    def __init__(self, trace: Any, value: Any, known: Any) -> None:
+    def __init__(self, trace: jax.core.Trace, value: object, known: object) -> None:
         self._trace = trace
         self._shape = value._shape if isinstance(value, Tracer) else shape_of(value)
         self.value = value
         self.known = known
 
     @property
-    def aval(self) -> Any:
+    def aval(self) -> jax.core.ShapedArray:
         """JAX's abstract value, with the sharding and the varying axes of JAX's values."""
         known = getattr(self.value, "aval", None)
         return abstract_value(self._shape, self.weak_type) if known is None else known
@@ -226,12 +229,12 @@ class WrappingTracer(Tracer):
     def _weak_copy(self) -> "WrappingTracer":
         return type(self)(self._trace, self._trace.parent.weakly(self.value), self.known)
 
-    def to_concrete_value(self) -> Any:
+    def to_concrete_value(self) -> Array | None:
         """Return the value that is differentiated if it is known, else None."""
         value = self.value
         return value.to_concrete_value() if isinstance(value, jax.core.Tracer) else value
 
-    def _concrete(self, wanted: str) -> Any:
+    def _concrete(self, wanted: str) -> Array:
         """The value that is asked for, where its derivative would not be lost."""
         if wanted not in _PIECEWISE_CONSTANT:
             where, given = "from a value that is being differentiated", [f"the value is {self!r}"]
@@ -242,7 +245,7 @@ class WrappingTracer(Tracer):
 
 
 def unwrapped(
-    trace: Any, kind: type[WrappingTracer], operands: Sequence[Any]
+    trace: jax.core.Trace, kind: type[WrappingTracer], operands: Sequence[object]
 ) -> tuple[list[Any], list[Any], bool]:
     """The parent's values, what a trace knows of its own tracers (else None), and if it has any."""
     values: list[Any] = []
@@ -259,7 +262,12 @@ def unwrapped(
     return values, known, has_own
 
 
-def wrapped(trace: Any, kind: type[WrappingTracer], results: Any, known: Any) -> Any:
+def wrapped(
+    trace: jax.core.Trace,
+    kind: type[WrappingTracer],
+    results: Results,
+    known: Any,  # noqa: ANN401  # as many as results
+) -> Results:
     """One result or a tuple, as tracers where something is known; None where nothing is."""
     if type(results) is not tuple:
         return results if known is None else kind(trace, results, known)
@@ -269,14 +277,14 @@ def wrapped(trace: Any, kind: type[WrappingTracer], results: Any, known: Any) ->
     return tuple([x if each is None else kind(trace, x, each) for x, each in pairs])
 
 
-def weak_type_of(value: Any) -> bool:
+def weak_type_of(value: object) -> bool:
     """Whether `value` is weakly typed: a Python number, or made from such alone."""
     if isinstance(value, (np.generic, bool)):  # np.float64 is a Python float too, but strong
         return False
     return isinstance(value, (int, float, complex)) or bool(getattr(value, "weak_type", False))
 
 
-def shape_of(value: Any, subject: str = "shape_of") -> AnyShape:
+def shape_of(value: object, subject: str = "shape_of") -> AnyShape:
     """The shape of a tracer, an array, a Python scalar, a TupleValue, or a Shape itself.
 
     Args:
@@ -305,7 +313,7 @@ def shape_of(value: Any, subject: str = "shape_of") -> AnyShape:
     raise not_a_value(value, subject)
 
 
-def is_dynamic(value: Any) -> bool:
+def is_dynamic(value: object) -> bool:
     """Whether a value, or a Shape, has a dynamic dimension: no array has, only traced values."""
     if isinstance(value, Tracer):
         return value._shape.is_dynamic
@@ -316,7 +324,7 @@ def is_dynamic(value: Any) -> bool:
 _NO_SUBJECTS = ("evaluation", "operator", "promotion", "shape_of")
 
 
-def named_operand(value: Any, subject: str, what: str) -> tuple[str, str]:
+def named_operand(value: object, subject: str, what: str) -> tuple[str, str]:
     """The function and the argument that a message about an operand names."""
     if what != "an operand" or state.source is not None:
         return subject, what
@@ -330,7 +338,7 @@ _ADVICE = "Give an array, a NumPy scalar or a Python number; take containers apa
 
 
 def not_a_value(
-    value: Any, subject: str, what: str = "an operand", advice: str = _ADVICE
+    value: object, subject: str, what: str = "an operand", advice: str = _ADVICE
 ) -> ShapeError:
     """The error for something that is no array."""
     subject, what = named_operand(value, subject, what)
@@ -338,12 +346,12 @@ def not_a_value(
     if is_mutable(value):
         problem = f"{what} is a mutable array (jax.new_ref)"
         advice = "Read it, as in x[...]. Of our transformations only mx.jit takes mutable arrays."
-    elif hasattr(value, "dtype"):
-        problem = f"{what} has elements of type {value.dtype}, which XLA does not have"
+    elif (dtype := getattr(value, "dtype", None)) is not None:
+        problem = f"{what} has elements of type {dtype}, which XLA does not have"
     return explain(ShapeError, subject, problem, [repr(value)[:200]], advice)
 
 
-def check_value(value: Any, subject: str, what: str = "an operand") -> None:
+def check_value(value: object, subject: str, what: str = "an operand") -> None:
     """Refuses what is no array (ShapeError) and ints that fit no type (IntegerRangeError)."""
     if isinstance(value, (Tracer, TupleValue)):
         return
@@ -354,7 +362,7 @@ def check_value(value: Any, subject: str, what: str = "an operand") -> None:
         host_array(value, shape, subject, what)
 
 
-def host_array(value: Any, shape: Shape, subject: str, what: str = "an operand") -> np.ndarray:
+def host_array(value: object, shape: Shape, subject: str, what: str = "an operand") -> np.ndarray:
     """A NumPy array or Python number as an array of the element type of `shape`, if it fits."""
     try:
         return np.asarray(value, shape.dtype)

@@ -6,10 +6,11 @@ not its own tracers as constants and, for what it computes, binds under its pare
 
 import gc
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn, TypeGuard
 
 import jax.core
 import numpy as np
+from jax.extend.linear_util import WrappedFun
 
 from minixla.core import hooks
 from minixla.core.attributes import Literal
@@ -25,6 +26,7 @@ from minixla.core.state import state as _state
 from minixla.core.tracer import Tracer, check_value, host_array, leaked, not_a_value, unknown_value
 from minixla.core.tracer import shape_of as shape_of
 from minixla.core.tracer import weak_type_of as weak_type_of
+from minixla.core.value_types import Array, ArrayLike, Results
 from minixla.core.whole_programs import one_program as one_program
 from minixla.core.whole_programs import with_flags as with_flags
 
@@ -41,7 +43,7 @@ class Trace(jax.core.Trace):
     #: Whether functions of arrays run as one compiled function; see `whole_programs`.
     #: `compiled_functions(function, names, known, numbers)` returns those of a function.
     compiles: ClassVar[bool] = False
-    compiled_functions: ClassVar[Callable[..., Any] | None] = None
+    compiled_functions: ClassVar[Callable[..., Callable[..., object]] | None] = None
     #: Whether operations without operands of this trace go to its parent.
     forwards: ClassVar[bool] = False
     #: Whether it evaluates at once, as only the outermost trace does, under a JAX trace.
@@ -59,29 +61,29 @@ class Trace(jax.core.Trace):
         """The JAX trace that is current while this trace is."""
         return self
 
-    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Results:
         """The result (or tuple of results) of applying `operation` to `operands`."""
         raise NotImplementedError(f"{type(self).__name__} has no process")
 
-    def outside(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
+    def outside(self, operation: Operation, operands: tuple[Any, ...]) -> Results:
         """The parent's results for operands none of which is the trace's own."""
         if operation.run is None:
             return self.parent.process(operation, operands)
         with under(self.parent):  # the function that it runs is not transformed either
             return self.parent.process(operation, operands)
 
-    def function_of(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
+    def function_of(self, operation: Operation, operands: tuple[Any, ...]) -> tuple[Array, ...]:
         """Apply the function of an operation and ignore the user's derivative rule for it."""
         assert operation.stage_operands is not None
         staged, operands = operation.stage_operands(operands)
         with under(self):
             return tuple(evaluate_graph(staged.computations[0], operands))
 
-    def lift(self, value: Any, subject: str = "trace") -> Any:
+    def lift(self, value: ArrayLike, subject: str = "trace") -> Array:
         """`value` as derivative rules have it, not as a number; `subject` is for the error."""
         return value if isinstance(value, Tracer) else self.parent.lift(value, subject)
 
-    def weakly(self, value: Any) -> Any:
+    def weakly(self, value: ArrayLike) -> Array:
         """`value` as a weakly typed one; what was given stays as it is."""
         if not isinstance(value, Tracer):
             return self.parent.weakly(value)
@@ -93,38 +95,38 @@ class Trace(jax.core.Trace):
     #: Part of the names of programs that were entered.
     prefix: ClassVar[str] = "entered"
     #: Equal for traces that do the same; None: programs are entered anew each time.
-    memo_key: Any = None
+    memo_key: object = None
 
-    def again(self, parent: Any) -> "Trace":
+    def again(self, parent: "Trace") -> "Trace":
         """The same under another parent: for a program's body."""
         rule = "give it the method again(parent)"
         raise NotImplementedError(f"{type(self).__name__} does not enter programs: {rule}")
 
-    def taken_apart(self, value: Any) -> tuple[list[Any], Any]:
+    def taken_apart(self, value: ArrayLike) -> tuple[list[Any], Any]:
         """The parent's values that a value is made of, and what is known of it while tracing."""
         return ([value.value], value.known) if self.is_own(value) else ([value], None)
 
-    def output_apart(self, value: Any) -> tuple[list[Any], Any]:
+    def output_apart(self, value: ArrayLike) -> tuple[list[Any], Any]:
         """`taken_apart` of an output of a program that the trace entered."""
         return self.taken_apart(value)
 
-    def put_together(self, values: Sequence[Any], known: Any) -> Any:
+    def put_together(self, values: Sequence[Array], known: object) -> Array:
         """The value that was taken apart."""
         return values[0]
 
-    def absent(self, shape: AnyShape) -> Any:
+    def absent(self, shape: AnyShape) -> Array:
         """Return a value of `shape` that needs no value of the parent trace."""
         raise NotImplementedError(f"{type(self).__name__} has no absent values")
 
-    def shapes_of(self, shape: AnyShape, known: Any) -> list[AnyShape]:
+    def shapes_of(self, shape: AnyShape, known: object) -> list[AnyShape]:
         """The shapes of the parent's values that a value of `shape` is made of."""
         return [shape]
 
-    def joined(self, known: Any, other: Any) -> Any:
+    def joined(self, known: object, other: object) -> object:
         """What is known of a value of which either may be true, as of the results of branches."""
         return known if known == other else None
 
-    def as_known(self, value: Any, known: Any) -> list[Any]:
+    def as_known(self, value: ArrayLike, known: object) -> list[Array]:
         """`taken_apart` for a value of which less is to be known, under the parent."""
         return self.taken_apart(value)[0]
 
@@ -134,36 +136,38 @@ class Trace(jax.core.Trace):
         """Whether values of the trace may be used."""
         return self.alive
 
-    def stage_value(self, value: Any) -> Any:
+    def stage_value(self, value: object) -> object:
         """Return a constant as the functions under this trace see it."""
         return bridge().staged(self, value)
 
-    def cur_qdd(self, value: Any) -> Any:
+    def cur_qdd(self, value: object) -> object:
         """Return what is known of a mutable value: its type."""
         return jax.typeof(value)
 
-    def process_primitive(self, primitive: Any, args: Any, params: Any, /) -> Any:
+    def process_primitive(self, primitive: object, args: object, params: object, /) -> object:
         """Return the results of a JAX primitive."""
         return bridge().process_primitive(self, primitive, args, params)
 
-    def process_custom_jvp_call(self, *given: Any, **options: Any) -> Any:
+    def process_custom_jvp_call(self, *given: object, **options: object) -> object:
         """Return the results of a `jax.custom_jvp` function."""
         return bridge().process_custom_jvp_call(self, *given, **options)
 
-    def process_custom_vjp_call(self, *given: Any, **options: Any) -> Any:
+    def process_custom_vjp_call(self, *given: object, **options: object) -> object:
         """Return the results of a `jax.custom_vjp` function."""
         return bridge().process_custom_vjp_call(self, *given, **options)
 
-    def process_shard_map(self, *given: Any, **options: Any) -> Any:
+    def process_shard_map(self, *given: object, **options: object) -> object:
         """Return the results of a `jax.shard_map` function."""
         return bridge().process_shard_map(self, *given, **options)
 
-    def process_call(self, primitive: Any, fun: Any, args: Any, params: Any, /) -> Any:
+    def process_call(
+        self, primitive: object, fun: WrappedFun, args: Sequence[object], params: object, /
+    ) -> object:
         """Call a function under this trace."""
         with under(self):
             return fun.call_wrapped(*args)
 
-    def is_own(self, value: Any) -> bool:
+    def is_own(self, value: object) -> TypeGuard[Tracer]:
         """Whether a value is a tracer of this trace."""
         return isinstance(value, Tracer) and value._trace is self
 
@@ -199,7 +203,7 @@ def current_trace() -> Trace:
     return _state.trace
 
 
-def bind(operation: Operation, *operands: Any) -> Any:
+def bind(operation: Operation, *operands: ArrayLike) -> Any:  # noqa: ANN401  # one result or several
     """Applies `operation` under the current trace: `operation(*operands)`.
 
     Args:
@@ -280,7 +284,7 @@ class GraphTracer(Tracer):
         copied._mark_weak()
         return copied
 
-    def _concrete(self, wanted: str) -> Any:
+    def _concrete(self, wanted: str) -> NoReturn:
         made, origin = self._value.instruction, "it is an input of the traced function"
         if made is not None:
             origin = f"it was made by {made.op.builder_name} at {made.source}"
@@ -306,7 +310,7 @@ class GraphTrace(Trace):
         self.captured: list[Tracer] = []
         self.captured_inputs: list[Value] = []
         # By identity, and repeated values by content.
-        self._constants: dict[Any, Any] = {}
+        self._constants: dict[object, Any] = {}
 
     def add_input(self, shape: AnyShape) -> GraphTracer:
         """A tracer for one more input of the program."""
@@ -314,7 +318,7 @@ class GraphTrace(Trace):
         self.inputs.append(value)
         return GraphTracer(self, value)
 
-    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Results:
         if operation.stage_operands is not None:
             operation, operands = operation.stage_operands(operands)
             tracers = [operand for operand in operands if isinstance(operand, Tracer)]
@@ -335,7 +339,7 @@ class GraphTrace(Trace):
             return GraphTracer(self, instruction.results[0])
         return tuple([GraphTracer(self, value) for value in instruction.results])
 
-    def lift(self, value: Any, subject: str = "trace") -> Any:
+    def lift(self, value: ArrayLike, subject: str = "trace") -> Array:
         if isinstance(value, Tracer):
             return value
         tracer = GraphTracer(self, self.capture(value, subject))
@@ -343,10 +347,10 @@ class GraphTrace(Trace):
             tracer._mark_weak()
         return tracer
 
-    def weakly(self, value: Any) -> Any:
+    def weakly(self, value: ArrayLike) -> Array:
         return super().weakly(self.lift(value))
 
-    def capture(self, operand: Any, subject: str = "trace") -> Value:
+    def capture(self, operand: ArrayLike | TupleValue, subject: str = "trace") -> Value:
         """The value that stands for something from outside the program, as it is now."""
         # Tracers of enclosing traces become extra inputs, everything else a constant.
         if isinstance(operand, np.ndarray):
@@ -368,14 +372,15 @@ class GraphTrace(Trace):
                 self.captured_inputs.append(value)
         elif isinstance(operand, TupleValue):
             members = [self.lift(element, subject) for element in operand.elements]
-            value = self.process(role("tuple")(), tuple(members))._value
+            made: Any = self.process(role("tuple")(), tuple(members))
+            value = made._value
         else:
             value = self._constant(operand, subject)
         # The operand is kept alive, so that no other object gets its identity.
         self._constants[id(operand)] = value, operand
         return value
 
-    def _constant(self, operand: Any, subject: str) -> Value:
+    def _constant(self, operand: ArrayLike, subject: str) -> Value:
         shape = shape_of_data(operand)
         if shape is None:
             raise not_a_value(operand, subject)
@@ -399,7 +404,12 @@ class GraphTrace(Trace):
         self.instructions.append(made)
         return made.results[0]
 
-    def graph(self, outputs: Sequence[Any], name: str = "main", where: Any = tuple) -> Graph:
+    def graph(
+        self,
+        outputs: Sequence[Any],
+        name: str = "main",
+        where: Callable[[], Sequence[str]] = tuple,
+    ) -> Graph:
         """The recorded program, captured inputs first; `where()` is the places of outputs."""
         try:
             for output in outputs:
@@ -418,7 +428,7 @@ def running_source() -> Source | None:
 
 
 def trace_to_graph(
-    function: Callable[..., Sequence[Any]], shapes: Sequence[AnyShape], name: str = "main"
+    function: Callable[..., Sequence[object]], shapes: Sequence[AnyShape], name: str = "main"
 ) -> tuple[Graph, list[Tracer]]:
     """The graph of a function, and the tracers of enclosing traces that are its first inputs."""
     trace = GraphTrace(_state.trace)
@@ -429,11 +439,11 @@ def trace_to_graph(
 
 
 def closed_graph(
-    function: Callable[..., Any], shapes: Sequence[AnyShape], subject: str, name: str = "main"
+    function: Callable[..., object], shapes: Sequence[AnyShape], subject: str, name: str = "main"
 ) -> Graph:
     """The graph of a computation (a reducer, a loop body), which may capture no tracers."""
 
-    def flat(*arguments: Any) -> Any:
+    def flat(*arguments: Array) -> Sequence[object]:
         result = function(*arguments)
         return result if isinstance(result, (tuple, list)) else (result,)
 
@@ -447,7 +457,9 @@ def closed_graph(
 
 
 def evaluate_graph(
-    graph: Graph, operands: Sequence[Any], where: Callable[[Any], Source | None] | None = None
+    graph: Graph,
+    operands: Sequence[object],
+    where: Callable[[Source | None], Source | None] | None = None,
 ) -> list[Any]:
     """Bind a graph's instructions under the current trace, at their source lines.
 

@@ -35,10 +35,10 @@ def one_program(
         A decorator.
     """
 
-    def marked(function: Any) -> Any:
-        compiled: Any = None
+    def marked(function: Function) -> Function:
+        compiled: Callable[..., object] | None = None
 
-        def called(*args: Any, **kwargs: Any) -> Any:
+        def called(*args: object, **kwargs: object) -> object:
             nonlocal compiled
             try:
                 if state.trace.compiles:
@@ -52,12 +52,12 @@ def one_program(
                 hide_frames(error)
                 raise
 
-        return wraps(function)(called)
+        return cast(Function, wraps(function)(called))
 
     return marked
 
 
-def _compiled_functions(called: Any, *given: Any) -> Any:
+def _compiled_functions(called: Any, *given: object) -> Callable[..., object]:  # noqa: ANN401  # it has __wrapped__
     # Messages look up the public function, and so its signature, in the frame of a call.
     return state.trace.compiled_functions(called.__wrapped__, *given)
 
@@ -68,7 +68,7 @@ def with_flags(function: Function) -> Function:
     flags = {each.name for each in declared if isinstance(each.default, bool)}
     positions = [each.name for each in declared if each.kind is each.POSITIONAL_OR_KEYWORD]
 
-    def checked(*args: Any, **kwargs: Any) -> Any:
+    def checked(*args: object, **kwargs: object) -> object:
         try:
             given = {**dict(zip(positions, args, strict=False)), **kwargs}
             plain_flags(function.__name__, flags, given)
@@ -80,7 +80,9 @@ def with_flags(function: Function) -> Function:
     return cast(Function, wraps(function)(checked))
 
 
-def plain_flags(subject: str, flags: Collection[str], given: Mapping[str, Any]) -> dict[str, bool]:
+def plain_flags(
+    subject: str, flags: Collection[str], given: Mapping[str, object]
+) -> dict[str, bool]:
     """The flags that are given as an array or number of NumPy's, as Python's True or False.
 
     Raises:

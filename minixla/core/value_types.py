@@ -1,0 +1,23 @@
+"""Types of values, for annotations. `minixla.typing` offers the first five to users."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
+
+import jax
+import numpy as np
+from jax.typing import ArrayLike as ArrayLike
+from jax.typing import DTypeLike as DTypeLike
+
+if TYPE_CHECKING:
+    #: An array: traced, on a device, or of NumPy (in kernels and in `mx.reference`).
+    Array: TypeAlias = jax.Array
+else:
+    Array = jax.Array | np.ndarray | jax.core.Tracer
+# `ArrayLike` is the type of array arguments: also Python and NumPy scalars, but no lists;
+# `DTypeLike` is the type of arguments that name an element type.
+#: Dimension sizes, or the only one.
+ShapeLike: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
+#: Containers of arrays, one in the other: what `mx.tree` takes apart.
+PyTree: TypeAlias = Any
+#: The result of an operation, or the tuple of results where it has several.
+Results: TypeAlias = Array | tuple[Array, ...]
