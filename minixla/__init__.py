@@ -119,7 +119,7 @@ _MODULES |= {"sharding", "stages", "test_util", "tree", "tree_util", "typing"}
 
 if not TYPE_CHECKING:  # to type checkers there is nothing besides what is imported above
 
-    def __getattr__(name: str) -> Any:
+    def __getattr__(name: str) -> Any:  # noqa: ANN401  # any public name
         if name not in __all__:
             try:
                 raise AttributeError(f"module 'minixla' has no attribute {name!r}")

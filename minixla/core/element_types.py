@@ -26,7 +26,7 @@ class ElementType:
 
     def __init__(self, name: str, dtype: "DTypeLike", bits: int, kind: str, stablehlo: str) -> None:
         self.name = name
-        self.dtype = np.dtype(dtype)
+        self.dtype: np.dtype = np.dtype(dtype)
         self.bits = bits
         self.kind = kind
         self.stablehlo = stablehlo

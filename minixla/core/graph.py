@@ -395,7 +395,7 @@ def _without_programs(op: Operation, programs: dict[int, _Place]) -> tuple[objec
     return _replaced(tuple(op.values.values()), lambda each: programs[id(each)])
 
 
-def _replaced(value: object, place: Callable[[Any], object]) -> Any:  # noqa: ANN401
+def _replaced(value: object, place: Callable[[Any], object]) -> Any:  # noqa: ANN401  # as nested as the value
     """Attributes with something else in place of programs, or of what stands for them."""
     if type(value) is tuple:
         return tuple([_replaced(each, place) for each in value])

@@ -150,7 +150,7 @@ class Operation(Record):
 
     # Rules, in the order in which every class gives them.
 
-    def shape(self, *operands: AnyShape) -> Shapes:
+    def shape(self, *operands: Any) -> Shapes:
         """The result shape (or a tuple of them) for operand shapes.
 
         Raises:
@@ -311,7 +311,7 @@ class Operation(Record):
         """How its operands must lie over devices, of which whoever runs it alone must know."""
         return ()
 
-    def sharding_rule(self, *operands: AnyShape) -> ShardingRule | None:
+    def sharding_rule(self, *operands: Any) -> ShardingRule | None:
         """Which dimensions are split together, for operand shapes; None: nothing is known.
 
         The default is that of an element-wise operation. Rules are made with `self.factors`.

@@ -96,7 +96,7 @@ class Record:
         return made
 
     @classmethod
-    def _canonical(cls, values: tuple[object, ...], named: dict[str, object]) -> dict[str, object]:
+    def _canonical(cls, values: tuple[object, ...], named: dict[str, object]) -> dict[str, Any]:
         """Attributes in declared order and canonical form, defaults filled in."""
         fields, subject = cls.fields, cls.builder_name
         given = dict(zip(fields, values, strict=False))

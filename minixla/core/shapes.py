@@ -13,7 +13,6 @@ import numpy as np
 from minixla.core import element_types
 from minixla.core.element_types import ElementType, canonical_element_type, element_type
 from minixla.core.errors import too_large
-from minixla.core.value_types import DTypeLike
 
 
 class _Interned:
@@ -58,7 +57,7 @@ class Shape(_Interned):
 
     def __new__(
         cls,
-        element_type_: ElementType | DTypeLike,
+        element_type_: object,
         dimensions: Iterable[int] = (),
         dynamic: Iterable[bool] | None = None,
     ) -> "Shape":

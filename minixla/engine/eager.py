@@ -124,7 +124,7 @@ class EngineTrace(Trace):
 
 
 def _weak(value: Any) -> Any:
-    tracer = current_trace().lift(value)
+    tracer: Any = current_trace().lift(value)
     tracer._mark_weak()
     return tracer
 

@@ -4,14 +4,27 @@ A user's container may accept only arrays, so it is never built from placeholder
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from jax.tree_util import default_registry, tree_structure
+
+if TYPE_CHECKING:
+
+    @runtime_checkable
+    class PyTreeDef(Protocol):
+        """The methods of JAX's class that are used; jaxlib has no types."""
+
+        num_leaves: int
+
+        def children(self) -> list["PyTreeDef"]: ...  # noqa: D102
+        def node_data(self) -> tuple[type, Any] | None: ...  # noqa: D102
+else:
+    from jax.tree_util import PyTreeDef as PyTreeDef
 
 LEAF = tree_structure(0)
 
 
-def subtrees(prefix: Any, whole: Any) -> list[Any]:
+def subtrees(prefix: PyTreeDef, whole: PyTreeDef) -> list[PyTreeDef]:
     """Return the structures in `whole` at the leaves of `prefix`.
 
     Raises:

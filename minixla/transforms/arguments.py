@@ -2,25 +2,30 @@
 
 import functools
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import Parameter
 from types import MappingProxyType, NoneType
 from typing import Any, NamedTuple, Self
 
-from jax.tree_util import PyTreeDef, tree_flatten, tree_structure, tree_unflatten
+from jax.tree_util import tree_flatten, tree_structure, tree_unflatten
 
 from minixla.core.errors import TransformError, explain, wrong_argument
+from minixla.core.shapes import AnyShape
 from minixla.core.tracebacks import hiding_frames
 from minixla.core.tracing import Tracer, _state, leaked, weak_type_of
 from minixla.engine import float0
-from minixla.engine.structures import subtrees
+from minixla.engine.structures import PyTreeDef, subtrees
 from minixla.transforms import pytree_paths
 from minixla.transforms.typed_functions import Function, Numbers, Wrapper
+from minixla.typing import Array, ArrayLike, PyTree
 
 #: The attribute that names the others that are methods.
 METHODS = "__jitted_methods__"
 #: The attribute that records the transformation and the original function; see `sharing`.
 ORIGIN = "__minixla_origin__"
+
+#: Positions or names of arguments, or one.
+Marks = int | str | Iterable[int | str] | None
 
 #: The error for arguments that do not fit; takes what `explain` takes, without the class.
 misfit = functools.partial(explain, TransformError)
@@ -29,15 +34,15 @@ misfit = functools.partial(explain, TransformError)
 class Signature(NamedTuple):
     """What a function is traced for: the structure of a tuple of arguments, and what leaves are."""
 
-    tree: Any
-    shapes: Sequence[Any]
+    tree: PyTreeDef
+    shapes: Sequence[AnyShape]
     weak: Sequence[bool]
 
 
-class Cache(dict[Any, Any]):
+class Cache(dict[object, Any]):
     """What a function keeps of its calls; where the function is unpickled it begins anew."""
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return Cache, ()
 
 
@@ -59,7 +64,7 @@ def in_place_of(fun: Function, subject: str) -> Callable[[Wrapper], Wrapper]:
     return lambda wrapper: named_after(hiding_frames(wrapper), fun)
 
 
-def checked_function(fun: Any, subject: str) -> Any:
+def checked_function(fun: Wrapper, subject: str) -> Wrapper:
     """`fun`, which must be callable."""
     if not callable(fun):
         problem = f"it was given {type(fun).__name__} instead of a function"
@@ -86,7 +91,7 @@ def positions(argnums: Numbers, count: int, subject: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def leaving(values: Sequence[Any], subject: str, where: pytree_paths.Places) -> list[Any]:
+def leaving(values: Sequence[ArrayLike], subject: str, where: pytree_paths.Places) -> list[Array]:
     """Results of a transformed function as values of the current trace, to which they return."""
     for value in values:
         if isinstance(value, Tracer) and not _state.trace.reaches(value):
@@ -94,7 +99,7 @@ def leaving(values: Sequence[Any], subject: str, where: pytree_paths.Places) -> 
     return pytree_paths.lifted_leaves(subject, values, where)
 
 
-def check_marks(subject: str, fun: Function, **marks: Any) -> None:
+def check_marks(subject: str, fun: Function, **marks: Marks) -> None:
     """Refuses positions and names, by what they are given for, of arguments that `fun` cannot take.
 
     Raises:
@@ -129,10 +134,10 @@ class Arguments:
         self,
         subject: str,
         fun: Function,
-        args: Any,
-        kwargs: Any = None,
+        args: Sequence[PyTree],
+        kwargs: Mapping[str, PyTree] | None = None,
         numbers: Sequence[int] | None = None,
-        fixed: Any = MappingProxyType({}),
+        fixed: Mapping[str, PyTree] = MappingProxyType({}),
     ) -> None:
         self.subject, self._fun, self._args = subject, checked_function(fun, subject), args
         self._kwargs, self.numbers, self.fixed = kwargs, numbers, fixed
@@ -142,14 +147,28 @@ class Arguments:
         self.leaves, self.tree = float0.flatten(taken)
 
     @classmethod
-    def besides(cls, subject: str, fun: Function, args: Any, kwargs: Any, static: Numbers) -> Self:
+    def besides(
+        cls,
+        subject: str,
+        fun: Function,
+        args: Sequence[PyTree],
+        kwargs: Mapping[str, PyTree] | None,
+        static: Numbers,
+    ) -> Self:
         """All but the static ones, which are named by position."""
         skipped = pytree_paths.numbers_among(static, len(args))
         numbers = [n for n in range(len(args)) if n not in skipped] if skipped else None
         return cls(subject, fun, args, kwargs, numbers)
 
     @classmethod
-    def chosen(cls, subject: str, fun: Function, args: Any, kwargs: Any, argnums: Numbers) -> Self:
+    def chosen(
+        cls,
+        subject: str,
+        fun: Function,
+        args: Sequence[PyTree],
+        kwargs: Mapping[str, PyTree],
+        argnums: Numbers,
+    ) -> Self:
         """Those that are named by position; the function gets the others as they are."""
         found = cls(subject, fun, args, None, positions(argnums, len(args), subject), kwargs)
         found._is_single = not isinstance(argnums, Iterable)
@@ -163,32 +182,34 @@ class Arguments:
         pairs += sorted((self._kwargs or {}).items())
         return [each for name, value in pairs for each in float0.places(f"argument {name}", value)]
 
-    def shapes(self) -> list[Any]:
+    def shapes(self) -> list[AnyShape]:
         """The shapes of the leaves, which must be arrays."""
         return pytree_paths.leaf_shapes(self.subject, self.leaves, self.where)
 
-    def lifted(self) -> list[Any]:
+    def lifted(self) -> list[Array]:
         """The leaves as values of the current trace."""
         return pytree_paths.lifted_leaves(self.subject, self.leaves, self.where)
 
-    def signature(self, shapes: Sequence[Any] | None = None) -> Signature:
+    def signature(self, shapes: Sequence[AnyShape] | None = None) -> Signature:
         """What is known of the leaves; or of parts of them, which have other shapes."""
         found = self.shapes() if shapes is None else shapes
         return Signature(self.tree, found, list(map(weak_type_of, self.leaves)))
 
-    def alike(self, leaves: Sequence[Any]) -> Any:
+    def alike(self, leaves: Sequence[object]) -> PyTree:
         """Others in the structure of `given`, or of the only one that was chosen."""
         found = tree_unflatten(self.tree, leaves)
         return found[0] if self._is_single else found
 
-    def apply(self, positional: Sequence[Any], named: Any = MappingProxyType({})) -> Any:
+    def apply(
+        self, positional: Sequence[PyTree], named: Mapping[str, PyTree] = MappingProxyType({})
+    ) -> PyTree:
         """What the function gives for others in place of what was taken apart."""
         if self.numbers is not None:
             taken = dict(zip(self.numbers, positional, strict=True))
             positional = [taken.get(number, each) for number, each in enumerate(self._args)]
         return self._fun(*positional, **named, **self.fixed)
 
-    def call(self, *leaves: Any) -> Any:
+    def call(self, *leaves: object) -> PyTree:
         """What the function gives for other leaves."""
         found = tree_unflatten(self.tree, leaves)
         return self.apply(found) if self._kwargs is None else self.apply(*found)
@@ -197,13 +218,15 @@ class Arguments:
 class StaticArguments:
     """Which arguments are static: by one or more positions or names, each of which means both."""
 
-    def __init__(self, fun: Function, argnums: Any, argnames: Any) -> None:
+    def __init__(self, fun: Function, argnums: Marks, argnames: Marks) -> None:
         self._fun, self._argnums, self._argnames = fun, _as_tuple(argnums), _as_tuple(argnames)
         self._is_any = bool(self._argnums or self._argnames)
         parameters = pytree_paths.parameters_of(fun) if self._is_any else ()
         self._parameters = [parameter.name for parameter in parameters]
 
-    def split(self, subject: str, args: Any, kwargs: Any) -> tuple[Arguments, list[Any]]:
+    def split(
+        self, subject: str, args: Sequence[PyTree], kwargs: Mapping[str, PyTree]
+    ) -> tuple[Arguments, list[tuple[int | str, Any]]]:
         """The other arguments; and the static ones, each in a pair with its number or name."""
         if not self._is_any:
             return Arguments(subject, self._fun, args, kwargs), []
@@ -218,14 +241,19 @@ class StaticArguments:
         return Arguments(subject, self._fun, args, others, dynamic, fixed), static
 
 
-def _as_tuple(value: Any) -> tuple[Any, ...]:
+def _as_tuple(value: Marks) -> tuple[Any, ...]:
     if value is None:
         return ()
     return tuple(value) if isinstance(value, Iterable) and type(value) is not str else (value,)
 
 
 def flatten_prefix(
-    subject: str, name: str, tree: Any, prefix: Any, what: str = "an integer", is_leaf: Any = None
+    subject: str,
+    name: str,
+    tree: PyTree,
+    prefix: PyTree,
+    what: str = "an integer",
+    is_leaf: Callable[[object], bool] | None = None,
 ) -> list[Any]:
     """Return the leaf of a prefix tree, `what` or None, for each leaf of `tree`.
 

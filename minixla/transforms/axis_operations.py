@@ -5,7 +5,7 @@ batching that makes it an ordinary computation on the whole batch. Over an axis 
 JAX's own collective, between programs; inside loops and branches, and over an axis of pmap, XLA's.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -17,10 +17,11 @@ from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.errors import DerivativeError, explain
 from minixla.core.graph import Graph
 from minixla.core.operation import Operation
-from minixla.core.shapes import AnyShape
+from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import closed_graph
 from minixla.engine.devices import bound_axes
 from minixla.transforms.arguments import misfit
+from minixla.typing import Array, ArrayLike
 from minixla_ops.helpers import batch_dimensions as batching
 from minixla_ops.helpers.shorthand import array_shape, zeros
 from minixla_ops.programs.call import Call
@@ -41,7 +42,7 @@ class AxisOperation(Operation):
     operands = "operand", "member"
     linear_operands = (0,)
     spans_devices = True
-    axis_name: Any = attribute(Attribute())
+    axis_name: Hashable = attribute(Attribute())
     size: int = attribute(Integer(0))
     groups: Groups = attribute(SequenceOf(Integers(0)))
     partitions: Groups = attribute(SequenceOf(Integers(0)))
@@ -50,21 +51,21 @@ class AxisOperation(Operation):
     def shape(self, operand, member):
         return operand
 
-    def whole(self, operand: Any) -> tuple[Any, int | None]:
+    def whole(self, operand: Array) -> tuple[Array, int | None]:
         """The result for all members, which the first dimension counts; its batch dimension."""
         raise self.lacks("whole")
 
-    def by_jax(self, operand: Any, over: dict[str, Any]) -> Any:
+    def by_jax(self, operand: Array, over: dict[str, Any]) -> Array:
         """JAX's collective over the axis that `over` names: that of its name and attributes."""
         own = {name: self.values[name] for name in self.fields if name not in AxisOperation.fields}
         tiled = {"tiled": True} if own else {}
         return getattr(jax.lax, self.builder_name)(operand, **over, **own, **tiled)
 
-    def by_xla(self, operand: Any, groups: Sequence[Any], channel: int) -> Any:
+    def by_xla(self, operand: ArrayLike, groups: Sequence[Any], channel: int) -> Array:
         """XLA's collective within groups of partitions."""
         raise self.lacks("by_xla")
 
-    def between_partitions(self, operand: Any, channel: int) -> Any:
+    def between_partitions(self, operand: ArrayLike, channel: int) -> Array:
         """The result by XLA's collective, in a program that runs on each partition."""
         groups = self.groups or (tuple(range(self.size)),)
         members = [tuple([p[n] for n in group]) for p in self.partitions for group in groups]
@@ -115,11 +116,11 @@ def _program(operation: AxisOperation, shape: AnyShape) -> Graph:
     return without_lines(graph)
 
 
-def _taken(value: Any, numbers: Sequence[int]) -> Any:
+def _taken(value: Array, numbers: Sequence[int]) -> Array:
     return ops.concat_in_dim([ops.slice_in_dim(value, n, n + 1, 0) for n in numbers], 0)
 
 
-def _resized(shape: Any, at: int, times: int, parts: int = 1) -> Any:
+def _resized(shape: Shape, at: int, times: int, parts: int = 1) -> Shape:
     """A shape, a size of which is multiplied and divided; a part for nobody is of size 1."""
     return shape.with_size(at, shape.dimensions[at] * times // parts if parts else 1)
 
@@ -164,11 +165,11 @@ class AxisExtreme(AxisOperation):
         # JAX's has no derivative.
 
         @jax.custom_jvp
-        def extreme(x: Any) -> Any:
+        def extreme(x: Array) -> Array:
             return (jax.lax.pmax if self.kind == "max" else jax.lax.pmin)(x, **over)
 
         @extreme.defjvp
-        def _(primals: Any, tangents: Any) -> Any:
+        def _(primals: Sequence[Array], tangents: Sequence[Array]) -> tuple[Array, Array]:
             (x,), (moving,) = primals, tangents
             result = extreme(x)
             is_extreme = (x == result).astype(x.dtype)

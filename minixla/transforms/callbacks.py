@@ -1,7 +1,6 @@
 """pure_callback: a Python function of NumPy arrays as a part of a program."""
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.core
@@ -16,6 +15,7 @@ from minixla.engine import stage_for_jax
 from minixla.transforms.arguments import checked_function
 from minixla.transforms.debugging import HostCallback, OfArrays
 from minixla.transforms.pytree_paths import leaf_shapes
+from minixla.typing import PyTree
 from minixla_ops.helpers.batch_dimensions import add_batch, batch_size, move_dimension
 from minixla_ops.helpers.shorthand import array_shape
 
@@ -26,7 +26,7 @@ class PureCallback(HostCallback):
     """What a Python function gives for the operands' values, on which alone its results depend."""
 
     no_derivative = "a Python function is called, and only its values are known"
-    callback: Callable[..., Any] = attribute(Function(), hlo=None)
+    callback: Callable[..., PyTree] = attribute(Function(), hlo=None)
     results: tuple[Shape, ...] = attribute(Attribute(), hlo=None)
     vmap_method: str | None = attribute(Attribute(), default=None, hlo=None)
 
@@ -87,12 +87,12 @@ class IoCallback(PureCallback):
 
 @checks_kinds
 def pure_callback(
-    callback: Callable[..., Any],
-    result_shape_dtypes: Any,
-    *args: Any,
+    callback: Callable[..., PyTree],
+    result_shape_dtypes: PyTree,
+    *args: PyTree,
     vmap_method: str | None = None,
-    **kwargs: Any,
-) -> Any:
+    **kwargs: PyTree,
+) -> PyTree:
     """What a Python function gives, called when the program runs (JAX: pure_callback).
 
     The function's results must depend on its arguments alone: it may be called more than once (on

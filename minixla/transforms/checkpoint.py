@@ -12,6 +12,7 @@ from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph, Value, inner_first, part_of, remembered
 from minixla.core.operation import Operation
 from minixla.core.reverse import ReverseTrace
+from minixla.core.shapes import AnyShape
 from minixla.core.symbolic_zeros import pullback_by
 from minixla.core.tracing import GraphTrace, _state, evaluate_graph, tracing
 from minixla.transforms.arguments import Arguments, check_marks, in_place_of
@@ -19,6 +20,7 @@ from minixla.transforms.custom_calls import CustomVjpCall, Unchanged
 from minixla.transforms.sharing import shares
 from minixla.transforms.staging import stage
 from minixla.transforms.typed_functions import Numbers, Parameters, Result
+from minixla.typing import Array, PyTree
 from minixla_ops.programs.call import Call, call
 from minixla_ops.programs.composite_call import RecomputationBarrier
 from minixla_ops.programs.runs_programs import merged, parted
@@ -73,7 +75,7 @@ class CheckpointCall(Call):
         count = len(self.computation.outputs)
         results = everything[:count]
 
-        def again(*cotangents: Any) -> Sequence[Any]:
+        def again(*cotangents: Array) -> Sequence[Array]:
             given = [*operands, *cotangents, *everything[count:]]
             if any(self.prevent_cse):
                 flags = [*self.prevent_cse, *[True] * (len(given) - len(operands))]
@@ -149,22 +151,24 @@ class checkpoint_policies:
     """Which results `checkpoint` keeps (JAX: checkpoint_policies)."""
 
     @staticmethod
-    def nothing_saveable(operation: Operation, *shapes: Any, **attributes: Any) -> bool:
+    def nothing_saveable(operation: Operation, *shapes: AnyShape, **attributes: object) -> bool:
         """Keeps nothing but the arguments."""
         return False
 
     @staticmethod
-    def everything_saveable(operation: Operation, *shapes: Any, **attributes: Any) -> bool:
+    def everything_saveable(operation: Operation, *shapes: AnyShape, **attributes: object) -> bool:
         """Keeps every result."""
         return True
 
     @staticmethod
-    def dots_saveable(operation: Operation, *shapes: Any, **attributes: Any) -> bool:
+    def dots_saveable(operation: Operation, *shapes: AnyShape, **attributes: object) -> bool:
         """Keeps the results of matrix products."""
         return operation.name in ("Dot", "DotGeneral")
 
     @staticmethod
-    def dots_with_no_batch_dims_saveable(operation: Any, *shapes: Any, **attributes: Any) -> bool:
+    def dots_with_no_batch_dims_saveable(
+        operation: Operation, *shapes: AnyShape, **attributes: object
+    ) -> bool:
         """Keeps the results of matrix products without batch dimensions."""
         numbers = attributes.get("dimension_numbers")
         is_batched = bool(getattr(numbers, "lhs_batch_dimensions", ()))
@@ -247,7 +251,7 @@ def checkpoint(
     check_marks("checkpoint", fun, static_argnums=static_argnums)
 
     @in_place_of(fun, "checkpoint")
-    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+    def checkpointed(*args: PyTree, **kwargs: PyTree) -> PyTree:
         given = Arguments.besides("checkpoint", fun, args, kwargs, static_argnums)
         staged = stage(given.apply, given.signature(), given.name)
         keeps = policy or checkpoint_policies.nothing_saveable

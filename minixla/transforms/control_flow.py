@@ -19,17 +19,18 @@ from minixla.core.errors import (
     explain,
 )
 from minixla.core.graph import Graph
-from minixla.core.shapes import Shape
+from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import Tracer, _state, evaluate_graph, shape_of, weak_type_of
 from minixla.engine.float0 import flatten, places, structure_places
 from minixla.engine.program import is_disabled
+from minixla.engine.structures import PyTreeDef
 from minixla.numpy.operands import static_int
 from minixla.transforms.arguments import Arguments, Signature, checked_function, misfit
 from minixla.transforms.pytree_paths import Places, lifted_leaves, other_structure, parameter_names
 from minixla.transforms.staging import Staged, reading_all, stage
 from minixla.transforms.typed_functions import Function, Result
-from minixla.typing import ArrayLike
+from minixla.typing import Array, ArrayLike, PyTree
 from minixla_ops.control_flow.conditional import Conditional
 from minixla_ops.control_flow.loops import While
 from minixla_ops.helpers.shorthand import array_shape
@@ -44,8 +45,8 @@ def cond(
     pred: ArrayLike,
     true_fun: Callable[..., Result],
     false_fun: Callable[..., Result],
-    *operands: Any,
-    operand: Any = _ABSENT,
+    *operands: PyTree,
+    operand: PyTree = _ABSENT,
 ) -> Result:
     """The result of one of two functions (JAX: lax.cond).
 
@@ -83,8 +84,8 @@ def cond(
 def switch(
     index: ArrayLike,
     branches: Sequence[Callable[..., Result]],
-    *operands: Any,
-    operand: Any = _ABSENT,
+    *operands: PyTree,
+    operand: PyTree = _ABSENT,
 ) -> Result:
     """The result of one of several functions (JAX: lax.switch).
 
@@ -124,7 +125,9 @@ def switch(
     return choose_branch("switch", ops.convert_element_type(clamped, "s32"), numbered, operands)
 
 
-def _all_operands(subject: str, operands: tuple[Any, ...], operand: Any) -> tuple[Any, ...]:
+def _all_operands(
+    subject: str, operands: tuple[PyTree, ...], operand: PyTree
+) -> tuple[PyTree, ...]:
     """Return the operands of a branch; as in JAX, a single operand may be passed by keyword."""
     if operand is _ABSENT:
         return operands
@@ -135,14 +138,14 @@ def _all_operands(subject: str, operands: tuple[Any, ...], operand: Any) -> tupl
     return (operand,)
 
 
-def runs_in_python(*values: Any) -> bool:
+def runs_in_python(*values: ArrayLike) -> bool:
     """Test whether loops and branches run in Python: under `disable_jit`, if values are known."""
     if not is_disabled():
         return False
     return all(not isinstance(x, JaxTracer) or x.to_concrete_value() is not None for x in values)
 
 
-def _scalar(subject: str, name: str, value: Any, if_no_integer: str = "") -> Shape:
+def _scalar(subject: str, name: str, value: ArrayLike, if_no_integer: str = "") -> Shape:
     """The shape of a scalar, which must be an integer where there is advice for others."""
     shape = shape_of(value, subject)
     problem = f"{name} is not a scalar"
@@ -156,11 +159,11 @@ def _scalar(subject: str, name: str, value: Any, if_no_integer: str = "") -> Sha
 
 def choose_branch(
     subject: str,
-    choice: Any,
+    choice: ArrayLike,
     functions: dict[str, Function],
-    operands: Any,
+    operands: Sequence[PyTree],
     conditional: Callable[..., Conditional] = Conditional,
-) -> Any:
+) -> PyTree:
     """Return the results of one of several functions, by a `conditional` of their programs."""
     given = [Arguments(subject, each, operands) for each in functions.values()]
     signature = given[0].signature()
@@ -172,7 +175,7 @@ def choose_branch(
     return next(iter(staged.values()))._replace(weak=weak).results(results)
 
 
-def _common_types(subject: str, staged: dict[str, Staged]) -> tuple[list[Any], list[bool]]:
+def _common_types(subject: str, staged: dict[str, Staged]) -> tuple[list[AnyShape], list[bool]]:
     """The shape of each result, the first that is strongly typed if any; whether all are weak."""
     (first_name, first), *others = staged.items()
     for name, each in others:
@@ -182,7 +185,7 @@ def _common_types(subject: str, staged: dict[str, Staged]) -> tuple[list[Any], l
             advice = "All branches must return results of one structure."
             raise other_structure(subject, problem, "the result", *both, advice)
     shapes, weak = [], []
-    rows: Any = [zip(each.graph.output_shapes, each.weak, strict=True) for each in staged.values()]
+    rows = [zip(each.graph.output_shapes, each.weak, strict=True) for each in staged.values()]
     for index, column in enumerate(zip(*rows, strict=True)):
         wanted = next((shape for shape, is_weak in column if not is_weak), column[0][0])
         shapes.append(wanted)
@@ -197,24 +200,30 @@ def _common_types(subject: str, staged: dict[str, Staged]) -> tuple[list[Any], l
     return shapes, weak
 
 
-def _converted(graph: Graph, shapes: Sequence[Any]) -> Graph:
+def _converted(graph: Graph, shapes: Sequence[AnyShape]) -> Graph:
     if list(graph.output_shapes) == shapes:
         return graph
 
-    def converted(*operands: Any) -> list[Any]:
+    def converted(*operands: Array) -> list[Array]:
         return list(map(converted_to, evaluate_graph(graph, operands), shapes))
 
     return program(converted, graph.input_shapes, graph.name)
 
 
-def carry_places(fun: Function, number: int, init: Any) -> Places:
+def carry_places(fun: Function, number: int, init: PyTree) -> Places:
     """The places of the leaves of a loop's value, by the name that its body gives the argument."""
     return lambda: places(parameter_names(fun, number + 1)[number], init)
 
 
 def stable_body(
-    subject: str, body: Function, tree: Any, leaves: Any, where: Places, check: Any, rows: Any = ()
-) -> tuple[Staged, list[Any]]:
+    subject: str,
+    body: Function,
+    tree: PyTreeDef,
+    leaves: Iterable[Array],
+    where: Places,
+    check: Callable[[PyTreeDef], None],
+    rows: Sequence[Array] = (),
+) -> tuple[Staged, list[Array]]:
     """The body of a loop, and the first value in the types that the body settles on.
 
     Weakly typed leaves take the type that the body gives them. `tree` is the structure of the
@@ -223,7 +232,7 @@ def stable_body(
     result, whose structure `check` checks.
     """
     leaves, weak = list(leaves), list(map(weak_type_of, leaves))
-    shapes_of_rows: list[Any] = [array_shape(each).without_dimension(0) for each in rows]
+    shapes_of_rows = [array_shape(each).without_dimension(0) for each in rows]
     weak_rows = list(map(weak_type_of, rows))
     while True:
         shapes = [*map(shape_of, leaves), *shapes_of_rows]
@@ -246,7 +255,9 @@ def stable_body(
             return staged, leaves
 
 
-def check_structure(subject: str, body: Function, number: int, taken: Any, returned: Any) -> None:
+def check_structure(
+    subject: str, body: Function, number: int, taken: PyTreeDef, returned: PyTreeDef
+) -> None:
     """Raises TransformError where a body returns something else than its argument of a number."""
     if returned == taken:
         return
@@ -256,20 +267,20 @@ def check_structure(subject: str, body: Function, number: int, taken: Any, retur
     raise other_structure(subject, problem, name, *both, advice)
 
 
-def converted_to(value: Any, shape: Any) -> Any:
+def converted_to(value: Array, shape: AnyShape) -> Array:
     """A value of the element type of `shape`."""
     if shape_of(value) is shape:
         return value
-    return ops.convert_element_type(_state.trace.lift(value), shape.element_type)
+    return ops.convert_element_type(_state.trace.lift(value), array_shape(shape).element_type)
 
 
-def lifted(subject: str, name: str, value: Any) -> tuple[list[Any], Any]:
+def lifted(subject: str, name: str, value: PyTree) -> tuple[list[Array], PyTreeDef]:
     """The leaves of a pytree, the user's `name`, as values of the current trace; its structure."""
     leaves, tree = flatten(value)
     return lifted_leaves(subject, leaves, lambda: places(name, value)), tree
 
 
-def steps_at_a_time(subject: str, unroll: Any) -> int | None:
+def steps_at_a_time(subject: str, unroll: int) -> int | None:
     """How many steps are straight code: 0 and False mean one, True all, which is None here."""
     if unroll is True:
         return None
@@ -283,7 +294,7 @@ def steps_at_a_time(subject: str, unroll: Any) -> int | None:
 
 @api_boundary
 def while_loop(
-    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Result], init_val: Any
+    cond_fun: Callable[[PyTree], ArrayLike], body_fun: Callable[[PyTree], Result], init_val: PyTree
 ) -> Result:
     """The last value of a loop (JAX: lax.while_loop).
 
@@ -315,8 +326,8 @@ def while_loop(
 
 
 def _while_loop(
-    subject: str, cond_fun: Function, body_fun: Function, init_val: Any, where: Places
-) -> Any:
+    subject: str, cond_fun: Function, body_fun: Function, init_val: PyTree, where: Places
+) -> PyTree:
     """`while_loop` for a function of the name `subject`; `where` gives the places of the leaves."""
     if runs_in_python():
         with suppress(ConcretizationError):  # batch elements may stop at different steps
@@ -347,8 +358,8 @@ def _while_loop(
 def fori_loop(
     lower: ArrayLike,
     upper: ArrayLike,
-    body_fun: Callable[[Any, Any], Result],
-    init_val: Any,
+    body_fun: Callable[[Array, PyTree], Result],
+    init_val: PyTree,
     *,
     unroll: int | bool | None = None,
 ) -> Result:
@@ -390,7 +401,7 @@ def fori_loop(
     if types:  # Python's numbers have none
         dtype = np.result_type(*types)
 
-        def of_type(bound: Any) -> Any:
+        def of_type(bound: ArrayLike) -> ArrayLike:
             if array_shape(bound).dtype == dtype:
                 return bound
             is_number = isinstance(bound, int)
@@ -399,7 +410,7 @@ def fori_loop(
         bounds = list(map(of_type, bounds))
     start, stop = bounds
 
-    def advance(value: Any) -> Any:
+    def advance(value: PyTree) -> PyTree:
         index, limit, inner = value
         following = body_fun(index, inner)
         check_structure("fori_loop", body_fun, 1, flatten(inner)[1], flatten(following)[1])
@@ -410,7 +421,9 @@ def fori_loop(
     return _while_loop("fori_loop", *functions, loop, lambda: ["lower", "upper", *inner()])[2]
 
 
-def _unrolled(lower: Any, upper: Any, body_fun: Any, init_val: Any, unroll: int | None) -> Any:
+def _unrolled(
+    lower: ArrayLike, upper: ArrayLike, body_fun: Function, init_val: PyTree, unroll: int | None
+) -> PyTree:
     if not isinstance(lower, int) or not isinstance(upper, int):
         problem = "unroll takes bounds that are known while tracing"
         shown = [f"lower = {lower!r}, upper = {upper!r}"]
@@ -419,7 +432,7 @@ def _unrolled(lower: Any, upper: Any, body_fun: Any, init_val: Any, unroll: int 
     count, value = max(upper - lower, 0), tree_unflatten(tree, leaves)
     size = count if unroll is None else unroll
 
-    def several(start: Any, value: Any, number: int) -> Any:
+    def several(start: ArrayLike, value: PyTree, number: int) -> PyTree:
         for offset in range(number):
             value = body_fun(start + offset, value)
         return value

@@ -1,6 +1,6 @@
 """closure_convert, custom_gradient and linear_transpose: functions made of others."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from typing import Any, cast
 
@@ -16,13 +16,14 @@ from minixla.transforms.arguments import Arguments, checked_function, misfit
 from minixla.transforms.custom_derivatives import custom_vjp
 from minixla.transforms.staging import stage
 from minixla.transforms.typed_functions import Function, Parameters, Result
+from minixla.typing import Array, PyTree
 from minixla_ops.programs.call import call
 
 
 @api_boundary
 def closure_convert(
-    fun: Callable[..., Result], *example_args: Any
-) -> tuple[Callable[..., Result], list[Any]]:
+    fun: Callable[..., Result], *example_args: PyTree
+) -> tuple[Callable[..., Result], list[Array]]:
     """A function that reads no traced floats from outside (JAX: closure_convert).
 
     Those that it closes over, and that may be differentiated, become arguments: so a function with
@@ -49,7 +50,9 @@ def closure_convert(
     return _converted(fun, example_args, has_tangent)
 
 
-def _converted(fun: Function, example_args: Any, is_wanted: Any) -> tuple[Function, list[Any]]:
+def _converted(
+    fun: Function, example_args: Sequence[PyTree], is_wanted: Callable[[Array], bool]
+) -> tuple[Function, list[Array]]:
     given = Arguments("closure_convert", fun, example_args)
     found = stage(fun, given.signature(), given.name)
     flags = [isinstance(each, (Tracer, JaxTracer)) and bool(is_wanted(each)) for each in found.read]
@@ -57,7 +60,7 @@ def _converted(fun: Function, example_args: Any, is_wanted: Any) -> tuple[Functi
     count = len(example_args)
 
     @api_boundary
-    def converted(*args: Any) -> Any:
+    def converted(*args: PyTree) -> PyTree:
         own = Arguments("closure_convert", fun, args[:count])
         if own.tree != given.tree:
             shown = [f"given: {own.tree}", f"the example's: {given.tree}"]
@@ -70,7 +73,9 @@ def _converted(fun: Function, example_args: Any, is_wanted: Any) -> tuple[Functi
     return update_wrapper(converted, fun), values
 
 
-def custom_gradient(fun: Callable[Parameters, tuple[Result, Any]]) -> Callable[Parameters, Result]:
+def custom_gradient(
+    fun: Callable[Parameters, tuple[Result, Callable[[Result], PyTree]]],
+) -> Callable[Parameters, Result]:
     """A function that gives its derivative along with its value (JAX: custom_gradient).
 
     Args:
@@ -93,13 +98,13 @@ def custom_gradient(fun: Callable[Parameters, tuple[Result, Any]]) -> Callable[P
         >>> mx.grad(lambda x: 5 * clipped(x))(2.0)
         Array(1., dtype=float32, weak_type=True)
     """
-    given = checked_function(fun, "custom_gradient")
+    given: Function = checked_function(fun, "custom_gradient")
 
     @custom_vjp
-    def wrapped(*args: Any) -> Any:
+    def wrapped(*args: PyTree) -> PyTree:
         return given(*args)[0]
 
-    def forward(*args: Any) -> tuple[Any, Partial]:
+    def forward(*args: PyTree) -> tuple[PyTree, Partial]:
         value, pull = given(*args)
         cotangent = tree_map(
             lambda x: gradients.derivative_of(x, None), value
@@ -107,7 +112,7 @@ def custom_gradient(fun: Callable[Parameters, tuple[Result, Any]]) -> Callable[P
         converted, read = _converted(pull, (cotangent,), lambda _: True)
         return value, Partial(lambda *given: converted(given[-1], *given[:-1]), *read)
 
-    def backward(pull: Partial, cotangent: Any) -> Any:
+    def backward(pull: Partial, cotangent: PyTree) -> PyTree:
         found = pull(cotangent)
         return (found,) if tree_structure(found) == tree_structure(0) else found
 
@@ -116,7 +121,7 @@ def custom_gradient(fun: Callable[Parameters, tuple[Result, Any]]) -> Callable[P
 
 
 @api_boundary
-def linear_transpose(fun: Function, *primals: Any) -> Callable[[Any], Any]:
+def linear_transpose(fun: Function, *primals: PyTree) -> Callable[[PyTree], PyTree]:
     """The transpose of a linear function (JAX: linear_transpose).
 
     It is the reverse derivative at zero: of a function that is not linear that of its derivative
@@ -140,7 +145,7 @@ def linear_transpose(fun: Function, *primals: Any) -> Callable[[Any], Any]:
     given = Arguments("linear_transpose", fun, primals)
     shapes = given.shapes()
 
-    def transposed(cotangent: Any) -> Any:
+    def transposed(cotangent: PyTree) -> PyTree:
         zeros = tree_unflatten(given.tree, list(map(zeros_like, shapes)))
         return gradients.vjp(fun, *zeros)[1](cotangent)
 

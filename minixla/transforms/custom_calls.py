@@ -1,6 +1,6 @@
 """The operations behind stop_gradient, custom_jvp and custom_vjp. None is an operation of XLA."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.core
@@ -11,11 +11,21 @@ from minixla.core.errors import DerivativeError, explain
 from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph, hoist_constants
 from minixla.core.operation import Operation
+from minixla.core.reverse import Cotangents, Gradients
 from minixla.core.shapes import AnyShape
-from minixla.core.tracing import current_trace, evaluate_graph, shape_of, trace_to_graph, under
+from minixla.core.tracing import (
+    Tracer,
+    current_trace,
+    evaluate_graph,
+    shape_of,
+    trace_to_graph,
+    under,
+)
+from minixla.core.value_types import Results
 from minixla.engine import stage_for_jax
 from minixla.engine.jax_private import disable_bwd_checks
 from minixla.transforms.arguments import misfit
+from minixla.typing import Array, ArrayLike, PyTree
 from minixla_ops.elementwise.families import ALL, Unary
 from minixla_ops.helpers.batch_dimensions import move_batch, move_dimension
 from minixla_ops.helpers.shorthand import array_shape
@@ -85,7 +95,7 @@ class CustomDerivativeCall(Operation):
         outputs = self.apply(*[lift(operand, name) for operand in operands])
         return tuple([lift(output, name) for output in outputs])
 
-    def apply(self, *operands: Any) -> Sequence[Any]:
+    def apply(self, *operands: Array) -> Sequence[Array]:
         """The function's results under the current trace."""
         if self.computation is None:
             return self.function(*operands)
@@ -109,7 +119,7 @@ class CustomDerivativeCall(Operation):
             advice = "A custom rule only knows the arguments: pass the value as an argument."
             raise explain(DerivativeError, self.builder_name, problem, advice=advice)
 
-    def _checked_results(self, results: Sequence[Any]) -> tuple[Any, ...]:
+    def _checked_results(self, results: Sequence[ArrayLike]) -> tuple[Array, ...]:
         """What a rule gave for the function's results, which must have the function's shapes."""
         name, lift = self.builder_name, current_trace().lift
         lifted = tuple([lift(result, name) for result in results])
@@ -121,12 +131,14 @@ class CustomDerivativeCall(Operation):
             raise misfit(name, problem, shown, advice)
         return lifted
 
-    def _checked(self, what: str, given: Sequence[Any], shapes: Sequence[AnyShape]) -> list[Any]:
+    def _checked(
+        self, what: str, given: Sequence[ArrayLike | None], shapes: Sequence[AnyShape]
+    ) -> list[Any]:
         """Tangents or cotangents of a rule, which must be like the values that they belong to.
 
         JAX's option `jax_disable_bwd_checks` allows cotangents of other types.
         """
-        lift, found = current_trace().lift, list(given)
+        lift, found = current_trace().lift, [*given]
         is_checked = what != "cotangent" or not disable_bwd_checks.value
         for index, (each, shape) in enumerate(zip(given, shapes, strict=True)):
             found[index] = None if each is None else lift(each, self.builder_name)
@@ -169,7 +181,7 @@ class CustomVjpCall(CustomDerivativeCall):
         result_shapes = [shape_of(result) for result in results]
         shapes = [shape_of(operand) for operand in operands[captured:]]
 
-        def pullback(cotangents: Any) -> Sequence[Any]:
+        def pullback(cotangents: Cotangents) -> Gradients:
             given = [cotangents.get(index) for index in range(len(results))]
             pairs = zip(function.backward(residuals, given, result_shapes), shapes, strict=True)
             wanted = [each if has_tangent(shape) else None for each, shape in pairs]
@@ -190,14 +202,14 @@ class _InnerBatchTrace(BatchTrace):
         super().__init__(parent, origin.size, origin.name)
         self.origin = getattr(origin, "origin", origin)
 
-    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Results:
         return super().process(operation, tuple(map(self.own, operands)))
 
-    def owns(self, tracer: Any) -> bool:
+    def owns(self, tracer: Tracer) -> bool:
         """Whether a tracer belongs to the same batch."""
         return getattr(tracer._trace, "origin", tracer._trace) in (self, self.origin)
 
-    def own(self, value: Any) -> Any:
+    def own(self, value: ArrayLike) -> ArrayLike:
         """`value`, or a tracer of this trace where it is of the same batch."""
         if type(value) is not BatchTracer or value._trace is self:
             return value
@@ -208,16 +220,23 @@ class _InnerBatchTrace(BatchTrace):
 class _Batched:
     """A flat function over a batch, and its rules: results have the batch in front."""
 
-    def __init__(self, call: CustomDerivativeCall, trace: BatchTrace, dimensions: Any) -> None:
+    def __init__(
+        self, call: CustomDerivativeCall, trace: BatchTrace, dimensions: tuple[int | None, ...]
+    ) -> None:
         self.call, self.trace, self.dimensions = call, trace, dimensions
         self.inner, self.name = call.function, call.function.name
         #: Those of the operands that the rules know.
         self.own_dimensions = dimensions[call.captured :]
 
-    def __call__(self, *operands: Any) -> Sequence[Any]:
+    def __call__(self, *operands: Array) -> Sequence[Array]:
         return self._run(self.call.apply, operands, self.dimensions)
 
-    def _run(self, function: Any, operands: Sequence[Any], at: Sequence[Any]) -> list[Any]:
+    def _run(
+        self,
+        function: Callable[..., Sequence[Array]],
+        operands: Sequence[Any],
+        at: Sequence[int | None],
+    ) -> list[Any]:
         """What the function returns for one member, over the batch, which is in front."""
         trace = _InnerBatchTrace(current_trace(), self.trace)
         inputs = [trace.put_together([x], where) for x, where in zip(operands, at, strict=True)]
@@ -229,40 +248,46 @@ class _Batched:
         parts = [(value, where) for (value,), where in map(trace.taken_apart, outputs)]
         return [x if x is None else move_batch(x, where, 0, trace.size) for x, where in parts]
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(
+        self, primals: Sequence[Array], tangents: Sequence[Array | None]
+    ) -> tuple[Sequence[Array], Sequence[Array | None]]:
         dimensions, count = self.own_dimensions, len(primals)
         # A tangent has its batch where its value has, unless it is zero.
         at = [None if t is None else d for t, d in zip(tangents, dimensions, strict=True)]
 
-        def flat(*members: Any) -> Sequence[Any]:
+        def flat(*members: Array) -> Sequence[Array]:
             results, moving = self.inner.jvp(members[:count], members[count:])
             return [*results, *moving]
 
         found = self._run(flat, (*primals, *tangents), (*dimensions, *at))
         return found[: len(found) // 2], found[len(found) // 2 :]
 
-    def forward(self, operands: Sequence[Any], active: Sequence[bool]) -> tuple[Any, Any]:
-        kept: list[Any] = []
+    def forward(
+        self, operands: Sequence[Array], active: Sequence[bool]
+    ) -> tuple[Sequence[Array], PyTree]:
+        kept: list[PyTree] = []
 
-        def flat(*members: Any) -> Sequence[Any]:
+        def flat(*members: Array) -> Sequence[Array]:
             results, residuals = self.inner.forward(members, active)
             kept.append(residuals)  # values of the trace as they are, which `own` knows
             return results
 
         return self._run(flat, operands, self.own_dimensions), kept[0]
 
-    def backward(self, residuals: Any, cotangents: Any, shapes: Any) -> Sequence[Any]:
+    def backward(
+        self, residuals: PyTree, cotangents: Sequence[Array | None], shapes: Sequence[AnyShape]
+    ) -> Sequence[Array | None]:
         members = [array_shape(shape).without_dimension(0) for shape in shapes]
         at = [None if each is None else 0 for each in cotangents]
 
-        def flat(*given: Any) -> Sequence[Any]:
+        def flat(*given: Array) -> Sequence[Array]:
             trace: Any = current_trace()
             return self.inner.backward(jax.tree.map(trace.own, residuals), given, members)
 
         return list(map(_from_front, self._run(flat, cotangents, at), self.own_dimensions))
 
 
-def _from_front(cotangent: Any, dimension: int | None) -> Any:
+def _from_front(cotangent: Array | None, dimension: int | None) -> Array | None:
     if cotangent is None:
         return None
     if dimension is None:  # every member shares the operand

@@ -17,12 +17,13 @@ from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import Tracer, nested, shape_of
 from minixla.engine.float0 import is_float0
 from minixla.engine.random_keys import flatten, without_keys
-from minixla.engine.structures import LEAF, subtrees
+from minixla.engine.structures import LEAF, PyTreeDef, subtrees
 from minixla.transforms import arguments, custom_calls
 from minixla.transforms.arguments import Arguments, misfit
 from minixla.transforms.gradients import derivative_of
 from minixla.transforms.pytree_paths import check_leaves, parameters_of
 from minixla.transforms.typed_functions import Function, Numbers, Parameters, Result, Wrapper
+from minixla.typing import Array, ArrayLike, PyTree
 
 
 def stop_gradient(x: Result) -> Result:
@@ -39,7 +40,7 @@ def stop_gradient(x: Result) -> Result:
         Array(3., dtype=float32, weak_type=True)
     """
 
-    def stop(leaf: Any) -> Any:
+    def stop(leaf: ArrayLike) -> ArrayLike:
         is_array = isinstance(leaf, Tracer) or shape_of_data(leaf) is not None
         return custom_calls.StopGradient()(leaf) if is_array else leaf
 
@@ -98,7 +99,7 @@ class _Custom(Generic[Parameters, Result]):
             raise
         return jax.tree.unflatten(function.result_tree, outputs)
 
-    def _bound(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    def _bound(self, args: Sequence[PyTree], kwargs: dict[str, PyTree]) -> tuple[PyTree, ...]:
         """All arguments by position, defaults filled in."""
         try:
             signature = inspect.signature(self.fun)
@@ -117,7 +118,7 @@ class _Custom(Generic[Parameters, Result]):
         return bound.args
 
 
-def _positions_of(subject: str, fun: Any, names: Sequence[str] | str) -> tuple[int, ...]:
+def _positions_of(subject: str, fun: Function, names: Sequence[str] | str) -> tuple[int, ...]:
     """Where parameters stand that are named, and can be given by position."""
     listed = [names] if isinstance(names, str) else names
     positional = [each.name for each in parameters_of(fun) if each.kind <= each.VAR_POSITIONAL]
@@ -132,55 +133,66 @@ def _positions_of(subject: str, fun: Any, names: Sequence[str] | str) -> tuple[i
 class _Flat:
     """A call's function and rules on flat sequences; equal if alike: so are graphs of them."""
 
-    def __init__(self, rules: _Rules, nondiff: dict[int, Any], tree: Any) -> None:
+    def __init__(self, rules: _Rules, nondiff: dict[int, object], tree: PyTreeDef) -> None:
         self.rules, self.nondiff, self.tree = rules, nondiff, tree
         #: The structure of the result, once the function or its rule has run.
         self.result_tree: Any = None
         self.name = getattr(rules.fun, "__name__", "custom")
 
-    def __call__(self, *operands: Any) -> Sequence[Any]:
+    def __call__(self, *operands: Array) -> Sequence[Array]:
         with at_own_lines(), nested():
             return self._leaves(self.rules.fun(*self._arguments(operands)))
 
-    def _arguments(self, operands: Sequence[Any]) -> list[Any]:
+    def _arguments(self, operands: Sequence[object]) -> list[PyTree]:
         merged = list(jax.tree.unflatten(self.tree, operands))
         for number, value in self.nondiff.items():
             merged.insert(number, value)
         return merged
 
-    def _leaves(self, result: Any) -> Sequence[Any]:
+    def _leaves(self, result: PyTree) -> Sequence[Array]:
         leaves, self.result_tree = flatten(result)
         return leaves
 
-    def _instantiated(self, derivatives: Sequence[Any], shapes: Iterable[AnyShape]) -> list[Any]:
+    def _instantiated(
+        self, derivatives: Sequence[Array | None], shapes: Iterable[AnyShape]
+    ) -> list[Array | None]:
         """Tangents or cotangents as a user's rule gets them: zeros are arrays, or None."""
         if self.rules.symbolic_zeros:
             return list(derivatives)
         pairs = zip(derivatives, shapes, strict=True)
         return [derivative_of(shape, None) if each is None else each for each, shape in pairs]
 
-    def jvp(self, primals: Any, tangents: Any) -> tuple[Sequence[Any], Sequence[Any]]:
+    def jvp(
+        self, primals: Sequence[Array], tangents: Sequence[Array | None]
+    ) -> tuple[Sequence[Array], Sequence[Array | None]]:
         given = self._instantiated(tangents, map(shape_of, primals))
         both = [jax.tree.unflatten(self.tree, each) for each in (primals, given)]
         given, wanted = (*self.nondiff.values(), *both), "a pair (result, tangent)"
         result, tangent = self._asked(self.rules.jvp, given, 2, wanted)
         return self._leaves(result), self._matching("tangent", tangent, self.result_tree)
 
-    def forward(self, operands: Sequence[Any], active: Sequence[bool]) -> tuple[Sequence[Any], Any]:
+    def forward(
+        self, operands: Sequence[Array], active: Sequence[bool]
+    ) -> tuple[Sequence[Array], PyTree]:
+        values: Sequence[object] = operands
         if self.rules.symbolic_zeros:
-            operands = list(map(CustomVJPPrimal, operands, active))
-        given, wanted = self._arguments(operands), "a pair (result, residuals) from fwd"
+            values = list(map(CustomVJPPrimal, operands, active))
+        given, wanted = self._arguments(values), "a pair (result, residuals) from fwd"
         result, residuals = self._asked(self.rules.fwd, given, 2, wanted)
         return self._leaves(result), residuals
 
-    def backward(self, residuals: Any, cotangents: Any, shapes: Any) -> Sequence[Any]:
+    def backward(
+        self, residuals: PyTree, cotangents: Sequence[Array | None], shapes: Sequence[AnyShape]
+    ) -> Sequence[Array | None]:
         cotangent = jax.tree.unflatten(self.result_tree, self._instantiated(cotangents, shapes))
         parts, given = self.tree.children(), (*self.nondiff.values(), residuals, cotangent)
         wanted = f"a tuple of {len(parts)} cotangents from bwd"
         pairs = zip(self._asked(self.rules.bwd, given, len(parts), wanted), parts, strict=True)
         return [leaf for pair in pairs for leaf in self._matching("cotangent", *pair)]
 
-    def _asked(self, rule: Function, given: Any, count: int, wanted: str) -> Sequence[Any]:
+    def _asked(
+        self, rule: Function, given: Sequence[PyTree], count: int, wanted: str
+    ) -> Sequence[PyTree]:
         """What a rule of the user's returns, which must be so many values."""
         with at_own_lines():
             found = rule(*given)
@@ -189,7 +201,7 @@ class _Flat:
         problem, shown = "the rule returned something else than it should", type(found).__name__
         raise misfit(self.rules.subject, problem, [f"it returned {shown}"], f"Return {wanted}.")
 
-    def _matching(self, what: str, given: Any, tree: Any) -> Sequence[Any]:
+    def _matching(self, what: str, given: PyTree, tree: PyTreeDef) -> Sequence[Array | None]:
         """The leaves of `given` for those of `tree`; None in it stands for a subtree of zeros."""
         leaves, own = jax.tree.flatten(given, is_leaf=lambda x: x is None)
         tree = without_keys(tree)
@@ -216,7 +228,7 @@ class _Flat:
         return hash((id(self.rules), self.tree))
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(one: object, other: object) -> bool:
     is_array = isinstance(one, (np.ndarray, jax.Array, Tracer))
     return one is other or (type(one) is type(other) and not is_array and bool(one == other))
 
@@ -260,7 +272,7 @@ class custom_jvp(_Custom[Parameters, Result]):
         self._has_rule = True
         function = cast(Function, copy.copy(self))  # the rule must not hold `self`
 
-        def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        def rule(primals: Sequence[PyTree], tangents: Sequence[PyTree]) -> tuple[PyTree, PyTree]:
             result = function(*primals)
             pairs = zip(jvps, tangents, strict=True)
             parts = [each(tangent, result, *primals) for each, tangent in pairs if each is not None]

@@ -1,7 +1,7 @@
 """debug_nans and debug_infs: the operation and the line that make the first NaN or infinity."""
 
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
@@ -13,8 +13,20 @@ from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.operation import Operation
 from minixla.core.source import ReverseSource, Source, find_source, innermost_source
 from minixla.core.tracing import _state, default_trace
+from minixla.core.value_types import Results
 from minixla.transforms import watching
-from minixla.transforms.watching import Kind, NumberWatch, WatchTrace, numbers, without_jax_checks
+from minixla.transforms.watching import (
+    Kind,
+    Numbers,
+    NumberWatch,
+    WatchTrace,
+    numbers,
+    without_jax_checks,
+)
+from minixla.typing import Array, ArrayLike
+from minixla_ops.control_flow.conditional import Conditional
+from minixla_ops.control_flow.loops import While
+from minixla_ops.control_flow.scan import Scan
 
 
 class Maker(NamedTuple):
@@ -24,8 +36,8 @@ class Maker(NamedTuple):
     """
 
     operation: Operation
-    operands: Sequence[Any]
-    results: Sequence[Any]
+    operands: Sequence[Numbers]
+    results: Sequence[Numbers]
     source: Source | None
     within: tuple[str, ...] = ()
 
@@ -41,7 +53,7 @@ CONSTANT: Any = object()
 _ITERATION = "in iteration {} of the loop"
 
 
-def _maker_in(kind: Kind, operation: Operation, operands: Sequence[Any]) -> Any:
+def _maker_in(kind: Kind, operation: Operation, operands: Sequence[Numbers]) -> Maker | None:
     """The Maker in a program that an operation runs, CONSTANT, or None where nothing shows."""
     programs = operation.computations
     if not programs or any(program.silent().has_side_effect for program in programs):
@@ -56,7 +68,7 @@ def _maker_in(kind: Kind, operation: Operation, operands: Sequence[Any]) -> Any:
     return None
 
 
-def _on_the_engine(operation: Operation, operands: Sequence[Any]) -> Any:
+def _on_the_engine(operation: Operation, operands: Sequence[Numbers]) -> Numbers:
     return numbers(default_trace().process(operation, tuple(operands)))
 
 
@@ -66,7 +78,7 @@ class _Search:
     def __init__(self, kind: Kind, apply: Callable[[Operation, Sequence[Any]], Any]) -> None:
         self.kind, self.apply = kind, apply
 
-    def inside(self, operation: Operation, operands: Sequence[Any]) -> Any:
+    def inside(self, operation: Operation, operands: Sequence[Any]) -> Maker | None:
         look = _LOOKS.get(operation.name)
         if look is not None:
             return look(self, operation, operands)
@@ -78,7 +90,9 @@ class _Search:
         is_whole = sizes == [np.shape(each) for each in operands]
         return self.program(program, operands, f"in {program.name}")[0] if is_whole else None
 
-    def program(self, program: Graph, operands: Sequence[Any], where: str) -> tuple[Any, list[Any]]:
+    def program(
+        self, program: Graph, operands: Sequence[Numbers], where: str
+    ) -> tuple[Maker | None, list[Any]]:
         """The maker in a program, if an output shows what it made; and the outputs."""
         program = program.silent()
         values = dict(zip(map(id, program.inputs), operands, strict=True))
@@ -99,7 +113,7 @@ class _Search:
                 return found.called_at(step.source, where), outputs
         return CONSTANT, outputs
 
-    def makers(self, program: Graph, values: dict[int, Any]) -> list[Instruction]:
+    def makers(self, program: Graph, values: Mapping[int, Numbers]) -> list[Instruction]:
         """The steps that made what outputs show, of operands that do not hold it, in order."""
 
         def bad(given: Sequence[Value]) -> list[Value]:
@@ -114,18 +128,18 @@ class _Search:
                     found.append(step)
         return found[::-1]
 
-    def loop(self, op: Any, operands: Sequence[Any]) -> Any:
+    def loop(self, op: While, operands: Sequence[Numbers]) -> Maker | None:
         values, found, number = list(operands), None, 0
         while found is None and self.program(op.condition, values, "")[1][0]:
             found, values = self.program(op.body, values, _ITERATION.format(number))
             number += 1
         return found
 
-    def branch(self, op: Any, operands: Sequence[Any]) -> Any:
+    def branch(self, op: Conditional, operands: Sequence[Numbers]) -> Maker | None:
         number = op.chosen(operands[0])
         return self.program(op.branches[number], operands[1:], f"in branch {number}")[0]
 
-    def scan(self, op: Any, operands: Sequence[Any]) -> Any:
+    def scan(self, op: Scan, operands: Sequence[Any]) -> Maker | None:
         count = len(operands) - op.carries
         carried = list(operands[count:])
         for number in reversed(range(op.length)) if op.is_reverse else range(op.length):
@@ -145,12 +159,12 @@ _LOOKS = {"While": _Search.loop, "Conditional": _Search.branch, "Scan": _Search.
 class CheckTrace(WatchTrace):
     """Raises an error where a result is the first that holds a NaN."""
 
-    def lift(self, value: Any, subject: str = "trace") -> Any:
+    def lift(self, value: ArrayLike, subject: str = "trace") -> Array:
         """A value of the parent."""
         with without_jax_checks():  # an array may hold NaNs that are meant
             return self.parent.lift(value, subject)
 
-    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Results:
         """The parent's results, which must not hold what is looked for unless an operand does."""
         with without_jax_checks():
             results = self.parent.process(operation, operands)
@@ -161,7 +175,13 @@ class CheckTrace(WatchTrace):
                 self._check(kind, operation, given, values)
         return results
 
-    def _check(self, kind: Kind, operation: Operation, operands: Any, results: Any) -> None:
+    def _check(
+        self,
+        kind: Kind,
+        operation: Operation,
+        operands: Sequence[Numbers],
+        results: Sequence[Numbers],
+    ) -> None:
         found = _maker_in(kind, operation, operands)
         if found is CONSTANT:
             return

@@ -1,7 +1,7 @@
 """debug_print and debug_callback: a Python function called with values while a program runs."""
 
 import string
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Self
@@ -18,9 +18,11 @@ from minixla.core.operation import Operation
 from minixla.core.shapes import TokenShape, TupleShape, TupleValue, shape_of_data
 from minixla.core.tracing import GraphTrace, Tracer, current_trace, shape_of
 from minixla.engine import stage_for_jax
+from minixla.engine.structures import PyTreeDef
 from minixla.transforms.arguments import checked_function
 from minixla.transforms.named_axes import batch_axis
 from minixla.transforms.watching import enclosing
+from minixla.typing import Array, ArrayLike, PyTree
 from minixla_ops.programs.runs_programs import merged, parted
 
 #: Where a batch is in each operand of a call, if it has one; and which operand holds the number of
@@ -64,7 +66,7 @@ class DebugCallback(HostCallback):
     has_side_effect = True
     only_arrays = False
     zero_derivative = "it has no results"
-    callback: Callable[..., Any] = attribute(Function(), hlo=None)
+    callback: Callable[..., PyTree] = attribute(Function(), hlo=None)
     ordered: bool = attribute(Boolean(), hlo=None)
     arguments: int = attribute(Integer(0), hlo=None)
     batches: tuple[Batch, ...] = attribute(Attribute(), default=(), hlo=None)
@@ -96,7 +98,9 @@ class DebugCallback(HostCallback):
         return (), ()
 
 
-def _members(args: Sequence[np.ndarray], batches: Sequence[Batch]) -> Iterator[Sequence[Any]]:
+def _members(
+    args: Sequence[np.ndarray], batches: Sequence[Batch]
+) -> Iterator[Sequence[np.ndarray]]:
     """The values of each member, but for those that only stand in."""
     count, whole = len(batches), list(args)
     for done, (dimensions, _) in enumerate(reversed(batches)):
@@ -111,7 +115,7 @@ def _members(args: Sequence[np.ndarray], batches: Sequence[Batch]) -> Iterator[S
             yield member
 
 
-def _numbers() -> list[Any]:
+def _numbers() -> list[Array]:
     """The number of the member in each batch for which a program is being made, innermost first."""
     found, is_staged = [], False
     for trace in enclosing(current_trace()):
@@ -121,7 +125,7 @@ def _numbers() -> list[Any]:
     return found
 
 
-def _opened(value: Any) -> Any:
+def _opened(value: ArrayLike) -> PyTree:
     """A tuple value as a Python tuple of its members; a token as its name."""
     shape = shape_of(value) if isinstance(value, (Tracer, TupleValue)) else None
     if isinstance(shape, TupleShape):
@@ -129,7 +133,12 @@ def _opened(value: Any) -> Any:
     return "token" if isinstance(shape, TokenShape) else value
 
 
-def _call(function: Callable[..., Any], args: Any, kwargs: Any, ordered: bool) -> None:
+def _call(
+    function: Callable[..., PyTree],
+    args: Sequence[PyTree],
+    kwargs: Mapping[str, PyTree],
+    ordered: bool,
+) -> None:
     callback, values = OfArrays.of(function, args, kwargs)
     DebugCallback(callback, bool(ordered), len(values))(*values, *_numbers())
 
@@ -138,24 +147,26 @@ def _call(function: Callable[..., Any], args: Any, kwargs: Any, ordered: bool) -
 class OfArrays:
     """A user's function of pytrees, as one of the leaves that are arrays; the others it holds."""
 
-    function: Callable[..., Any]
-    tree: Any
+    function: Callable[..., PyTree]
+    tree: PyTreeDef
     is_value: tuple[bool, ...]
-    held: tuple[Any, ...]
+    held: tuple[object, ...]
 
     @classmethod
-    def of(cls, function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Self, list[Any]]:
+    def of(
+        cls, function: Callable[..., PyTree], args: Sequence[PyTree], kwargs: Mapping[str, PyTree]
+    ) -> tuple[Self, list[Array]]:
         """The function of some of the leaves of its arguments, and these."""
         leaves, tree = jax.tree.flatten(jax.tree.map(_opened, (args, kwargs)))
         is_value = [isinstance(x, Tracer) or shape_of_data(x) is not None for x in leaves]
         values, held = parted(is_value, leaves)
         return cls(function, tree, tuple(is_value), tuple(held)), values
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(self, *values: ArrayLike) -> PyTree:
         args, kwargs = jax.tree.unflatten(self.tree, merged(self.is_value, values, self.held))
         return self.function(*args, **kwargs)
 
-    def _key(self) -> tuple[Any, ...]:
+    def _key(self) -> tuple[object, ...]:
         held = [each if type(each) is str else id(each) for each in self.held]
         return self.function, self.tree, self.is_value, tuple(held)
 
@@ -173,7 +184,7 @@ class _Print:
     fmt: str
     options: tuple[tuple[str, Any], ...]
 
-    def __call__(self, *args: Any, **kwargs: Any) -> None:
+    def __call__(self, *args: PyTree, **kwargs: PyTree) -> None:
         with np.printoptions(**dict(self.options)):
             # One call, so that lines of several threads stay whole.
             print(self.fmt.format(*args, **kwargs) + "\n", end="")
@@ -185,17 +196,19 @@ class _Print:
 class _Checker(string.Formatter):
     """Finds fields without arguments, and arguments without fields."""
 
-    def format_field(self, value: Any, format_spec: str) -> str:
+    def format_field(self, value: object, format_spec: str) -> str:
         return ""
 
-    def check_unused_args(self, used_args: Any, args: Any, kwargs: Any) -> None:
+    def check_unused_args(
+        self, used_args: Collection[int | str], args: Sequence[PyTree], kwargs: Mapping[str, PyTree]
+    ) -> None:
         unused = [i for i in range(len(args)) if i not in used_args]
         unused += [name for name in kwargs if name not in used_args]
         if unused:
             raise ValueError(f"no field shows argument {unused[0]}")
 
 
-def _check_format(fmt: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+def _check_format(fmt: str, args: Sequence[PyTree], kwargs: Mapping[str, PyTree]) -> None:
     try:
         _Checker().vformat(fmt, args, kwargs)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
@@ -207,7 +220,7 @@ def _check_format(fmt: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None
         raise explain(AttributeValueError, "debug_print", fault, shown, advice) from None
 
 
-def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
+def debug_print(fmt: str, *args: PyTree, ordered: bool = False, **kwargs: PyTree) -> None:
     """Prints values when they are computed, under every transformation (JAX: debug.print).
 
     In a jitted function it prints when the compiled function runs; in a batch once for each
@@ -235,7 +248,7 @@ def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> N
 
 @checks_kinds
 def debug_callback(
-    callback: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs: Any
+    callback: Callable[..., PyTree], *args: PyTree, ordered: bool = False, **kwargs: PyTree
 ) -> None:
     """Calls a Python function with values when they are computed (JAX: debug.callback).
 

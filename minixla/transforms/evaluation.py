@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 import jax.core
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from minixla.core.argument_kinds import checks_kinds
 from minixla.core.errors import ConcretizationError, ShapeError, explain, too_large
 from minixla.core.graph import Graph
-from minixla.core.shapes import Shape, TupleValue, shape_of_data
+from minixla.core.shapes import AnyShape, Shape, TupleValue, shape_of_data
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import Tracer, _state, default_trace, shape_of, under
 from minixla.engine import eval_context, random_keys
@@ -19,12 +19,13 @@ from minixla.transforms.arguments import Arguments, check_marks, in_place_of, mi
 from minixla.transforms.staging import Staged, traced
 from minixla.transforms.typed_functions import Function, Numbers, Parameters
 from minixla.transforms.watching import watched
+from minixla.typing import ArrayLike, PyTree
 
 
 @checks_kinds
 def reference(
-    fun: Callable[Parameters, Any], precision: Literal["float64"] | None = None
-) -> Callable[Parameters, Any]:
+    fun: Callable[Parameters, PyTree], precision: Literal["float64"] | None = None
+) -> Callable[Parameters, PyTree]:
     """`fun` evaluated in NumPy by the operations' reference rules, without JAX.
 
     Composes with transformations inside it, `mx.reference(mx.grad(f))`: it must be the outermost.
@@ -48,7 +49,7 @@ def reference(
     given: Function = fun
 
     @in_place_of(fun, "reference")
-    def evaluated(*args: Any, **kwargs: Any) -> Any:
+    def evaluated(*args: PyTree, **kwargs: PyTree) -> PyTree:
         trace = ReferenceTrace(_state.trace, precision)
         try:
             with under(watched(trace)):
@@ -63,7 +64,7 @@ def reference(
     return evaluated
 
 
-def _lift(trace: ReferenceTrace, leaf: Any) -> Any:
+def _lift(trace: ReferenceTrace, leaf: ArrayLike) -> PyTree:
     if isinstance(leaf, ReferenceTracer):
         leaf = leaf.data
     if isinstance(leaf, (Tracer, jax.core.Tracer)):
@@ -76,7 +77,7 @@ def _lift(trace: ReferenceTrace, leaf: Any) -> Any:
     return leaf if shape_of_data(leaf) is None else trace.lift(leaf)
 
 
-def _lower(trace: ReferenceTrace, leaf: Any) -> Any:
+def _lower(trace: ReferenceTrace, leaf: ArrayLike) -> PyTree:
     if isinstance(leaf, TupleValue):
         return TupleValue([_lower(trace, element) for element in leaf.elements])
     if shape_of_data(leaf) is None and not isinstance(leaf, Tracer):
@@ -96,7 +97,7 @@ def make_graph(
 @overload
 def make_graph(
     fun: Function, static_argnums: Numbers = (), *, return_shape: bool
-) -> Callable[..., tuple[Graph, Any]]: ...
+) -> Callable[..., tuple[Graph, PyTree]]: ...
 @checks_kinds
 def make_graph(
     fun: Function, static_argnums: Numbers = (), *, return_shape: bool = False
@@ -125,7 +126,7 @@ def make_graph(
     check_marks("make_graph", fun, static_argnums=static_argnums)
 
     @in_place_of(fun, "make_graph")
-    def graph_of(*args: Any, **kwargs: Any) -> Any:
+    def graph_of(*args: PyTree, **kwargs: PyTree) -> PyTree:
         found = closed(Arguments.besides("make_graph", fun, args, kwargs, static_argnums))
         if not return_shape:
             return found.graph
@@ -135,7 +136,7 @@ def make_graph(
 
 
 @api_boundary
-def eval_shape(fun: Function, *args: Any, **kwargs: Any) -> Any:
+def eval_shape(fun: Function, *args: PyTree, **kwargs: PyTree) -> PyTree:
     """What a function would give, as shapes: it is traced, and nothing computed (JAX: eval_shape).
 
     Args:
@@ -190,10 +191,10 @@ def closed(given: Arguments) -> Staged:
     return found
 
 
-def _described(subject: str, found: Staged) -> Any:
+def _described(subject: str, found: Staged) -> PyTree:
     """A tree like a function's result, with a ShapeDtypeStruct for each array."""
 
-    def description(shape: Any, weak: bool) -> jax.ShapeDtypeStruct:
+    def description(shape: AnyShape, weak: bool) -> jax.ShapeDtypeStruct:
         if isinstance(shape, Shape):
             return jax.ShapeDtypeStruct(shape.dimensions, shape.dtype, weak_type=weak)
         problem = "only arrays can be described, and a result is none"

@@ -23,7 +23,7 @@ from minixla.transforms.linear_functions import Pullback, Sides, checked_tangent
 from minixla.transforms.pytree_paths import Places
 from minixla.transforms.sharing import shares
 from minixla.transforms.typed_functions import Aux, Function, Numbers, Parameters, Result
-from minixla.typing import PyTree
+from minixla.typing import Array, ArrayLike, PyTree
 from minixla_ops.helpers.shorthand import array_shape, ones_like
 
 #: Kinds of element types that may be differentiated, or stand for zeros.
@@ -52,7 +52,7 @@ class Outcome:
         values = list(map(self.value_of, self.outputs))
         self.values = leaving(values, subject, lambda: places("the result", out, True))
 
-    def _parted(self, subject: str, out: Any) -> tuple[Any, Any]:
+    def _parted(self, subject: str, out: PyTree) -> tuple[PyTree, PyTree]:
         """Split the pair that the function returns into result and auxiliary data."""
         if not isinstance(out, (tuple, list)) or len(out) != 2:
             problem = "the function did not return a pair, as has_aux=True wants"
@@ -60,20 +60,20 @@ class Outcome:
             raise misfit(subject, problem, shown, "Return (result, auxiliary data).")
         return out[0], out[1]
 
-    def _leave(self, subject: str, leaf: Any) -> Any:
+    def _leave(self, subject: str, leaf: object) -> object:
         """Convert a leaf of the auxiliary data to a value of the current trace."""
         found = [self.value_of(leaf)] if isinstance(leaf, Tracer) else []
         return leaving(found, subject, lambda: ["auxiliary data"])[0] if found else leaf
 
-    def value_of(self, output: Any) -> Any:
+    def value_of(self, output: ArrayLike) -> ArrayLike:
         """An output without the derivative that the trace knows of it."""
         return output.value if self.trace.is_own(output) else output
 
-    def result(self, leaves: Sequence[Any] | None = None) -> Any:
+    def result(self, leaves: Sequence[object] | None = None) -> PyTree:
         """The function's result, or others in its structure."""
         return tree_unflatten(self.tree, self.values if leaves is None else leaves)
 
-    def with_aux(self, *given: Any) -> tuple[Any, ...]:
+    def with_aux(self, *given: PyTree) -> tuple[PyTree, ...]:
         """What a transformation gives, and the auxiliary data if there are any."""
         return (*given, self.aux) if self._has_aux else given
 
@@ -84,13 +84,13 @@ def recorded(subject: str, given: Arguments, has_aux: bool) -> tuple[Outcome, Fu
     inputs = [trace.add_input(x) if has_tangent(x) else x for x in leaves]
     out = Outcome(subject, trace, lambda: given.call(*inputs), has_aux)
 
-    def pull(cotangents: Sequence[Any]) -> list[Any]:
+    def pull(cotangents: Sequence[Array | None]) -> list[Any]:
         return list(map(derivative_of, leaves, trace.pull(out.outputs, cotangents, inputs)))
 
     return out, pull
 
 
-def derivative_of(primal: Any, derivative: Any) -> Any:
+def derivative_of(primal: object, derivative: Any) -> Any:  # noqa: ANN401  # float0 and tuples, too
     """A derivative as the user gets it, weakly typed like its primal; None is zero, or float0's."""
     shape = shape_of(primal)
     if isinstance(shape, TupleShape) and not isinstance(derivative, Tracer):
@@ -114,7 +114,7 @@ def vjp(
 ) -> tuple[Result, Callable[[PyTree], tuple[PyTree, ...]], Aux]: ...
 @api_boundary
 @checks_kinds
-def vjp(fun: Function, *primals: PyTree, has_aux: bool = False) -> Any:
+def vjp(fun: Function, *primals: PyTree, has_aux: bool = False) -> PyTree:
     """`fun(*primals)` and its pullback (JAX: vjp).
 
     Returns:
@@ -143,7 +143,7 @@ def value_and_grad(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable[Parameters, tuple[Result, Any]]:
+) -> Callable[Parameters, tuple[Result, PyTree]]:
     """A function that returns `fun`'s value and its gradient (JAX: value_and_grad).
 
     Returns:
@@ -156,7 +156,7 @@ def value_and_grad(
     """
 
     @in_place_of(fun, "value_and_grad")
-    def derived(*args: Any, **kwargs: Any) -> Any:
+    def derived(*args: PyTree, **kwargs: PyTree) -> PyTree:
         given = Arguments.chosen("grad", fun, args, kwargs, argnums)
         check_kinds("grad", given.shapes(), given.where, holomorphic, ANY if allow_int else INEXACT)
         out, pull = recorded("grad", given, has_aux)
@@ -167,7 +167,7 @@ def value_and_grad(
     return derived
 
 
-def _scalar_output(out: Outcome, holomorphic: bool) -> Any:
+def _scalar_output(out: Outcome, holomorphic: bool) -> Array:
     shapes = [shape_of(value) for value in out.values]
     is_lone = out.tree == tree_structure(0)
     only = shapes[0] if is_lone else None
@@ -183,7 +183,7 @@ def _scalar_output(out: Outcome, holomorphic: bool) -> Any:
 
 def check_kinds(
     subject: str,
-    values: Sequence[Any],
+    values: Sequence[object],
     where: Places,
     holomorphic: bool,
     kinds: Sequence[str] = ("float",),
@@ -210,12 +210,12 @@ def check_kinds(
 @shares
 @checks_kinds
 def grad(
-    fun: Callable[Parameters, Any],
+    fun: Callable[Parameters, PyTree],
     argnums: Numbers = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable[Parameters, Any]:
+) -> Callable[Parameters, PyTree]:
     """A function that returns the gradient of `fun` (JAX: grad).
 
     Returns:
@@ -228,7 +228,7 @@ def grad(
     """
 
     @in_place_of(fun, "grad")
-    def derived(*args: Any, **kwargs: Any) -> Any:
+    def derived(*args: PyTree, **kwargs: PyTree) -> PyTree:
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
 
@@ -254,7 +254,7 @@ def jvp(
 @checks_kinds
 def jvp(
     fun: Function, primals: Sequence[PyTree], tangents: Sequence[PyTree], has_aux: bool = False
-) -> Any:
+) -> PyTree:
     """`fun(*primals)` and its derivative along `tangents` (JAX: jvp).
 
     Returns:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate, compress
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 import numpy as np
 from jax.tree_util import tree_leaves, tree_map
@@ -20,7 +20,7 @@ from minixla.transforms.linear_functions import Pushforward, Sides
 from minixla.transforms.sharing import shares
 from minixla.transforms.typed_functions import Aux, Function, Numbers, Parameters, Result
 from minixla.transforms.vmap import vmap
-from minixla.typing import PyTree
+from minixla.typing import Array, ArrayLike, PyTree
 from minixla_ops.helpers.shorthand import array_shape
 
 
@@ -34,7 +34,7 @@ def linearize(
 ) -> tuple[Result, Callable[..., Result], Aux]: ...
 @api_boundary
 @checks_kinds
-def linearize(fun: Function, *primals: PyTree, has_aux: bool = False) -> Any:
+def linearize(fun: Function, *primals: PyTree, has_aux: bool = False) -> PyTree:
     """`fun(*primals)` and its derivative there as a linear function (JAX: linearize).
 
     What depends on the primals alone is computed once, now; the linear function runs the rest.
@@ -65,7 +65,7 @@ def linearize(fun: Function, *primals: PyTree, has_aux: bool = False) -> Any:
         recorder.alive = False
     captured, flags = recorder.captured, list(map(trace.is_own, out.outputs))
 
-    def push(tangents: Sequence[Any]) -> Sequence[Any]:
+    def push(tangents: Sequence[Array | None]) -> Sequence[object]:
         operands = [*captured, *compress(tangents, map(has_tangent, leaves))]
         found = spread(flags, evaluate_graph(graph, operands))
         return list(map(gradients.derivative_of, out.values, found))
@@ -77,11 +77,11 @@ def linearize(fun: Function, *primals: PyTree, has_aux: bool = False) -> Any:
 @shares
 @checks_kinds
 def jacfwd(
-    fun: Callable[Parameters, Any],
+    fun: Callable[Parameters, PyTree],
     argnums: Numbers = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Callable[Parameters, Any]:
+) -> Callable[Parameters, PyTree]:
     """A function that returns the Jacobian of `fun`, by forward mode (JAX: jacfwd).
 
     Returns:
@@ -96,12 +96,12 @@ def jacfwd(
     """
 
     @in_place_of(fun, "jacfwd")
-    def derived(*args: Any, **kwargs: Any) -> Any:
+    def derived(*args: PyTree, **kwargs: PyTree) -> PyTree:
         given = Arguments.chosen("jacfwd", fun, args, kwargs, argnums)
         leaves, aux = given.lifted(), []
         gradients.check_kinds("jacfwd", leaves, given.where, holomorphic)
 
-        def push(*tangents: Any) -> Any:
+        def push(*tangents: ArrayLike) -> PyTree:
             result, moving, *aux[:] = gradients.jvp(given.call, tuple(leaves), tangents, has_aux)
             _check_result("jacfwd", result, holomorphic, gradients.INEXACT)
             return moving
@@ -116,12 +116,12 @@ def jacfwd(
 @shares
 @checks_kinds
 def jacrev(
-    fun: Callable[Parameters, Any],
+    fun: Callable[Parameters, PyTree],
     argnums: Numbers = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable[Parameters, Any]:
+) -> Callable[Parameters, PyTree]:
     """A function that returns the Jacobian of `fun`, by reverse mode (JAX: jacrev).
 
     Returns:
@@ -134,7 +134,7 @@ def jacrev(
     """
 
     @in_place_of(fun, "jacrev")
-    def derived(*args: Any, **kwargs: Any) -> Any:
+    def derived(*args: PyTree, **kwargs: PyTree) -> PyTree:
         given = Arguments.chosen("jacrev", fun, args, kwargs, argnums)
         kinds = gradients.ANY if allow_int else gradients.INEXACT
         gradients.check_kinds("jacrev", given.shapes(), given.where, holomorphic, kinds)
@@ -151,11 +151,11 @@ def jacrev(
 
 @checks_kinds
 def hessian(
-    fun: Callable[Parameters, Any],
+    fun: Callable[Parameters, PyTree],
     argnums: Numbers = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Callable[Parameters, Any]:
+) -> Callable[Parameters, PyTree]:
     """A function that returns the Hessian of `fun`, forward over reverse (JAX: hessian).
 
     Returns:
@@ -169,12 +169,14 @@ def hessian(
     return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
 
 
-def _check_result(subject: str, result: Any, *kinds: Any) -> None:
+def _check_result(
+    subject: str, result: PyTree, holomorphic: bool, kinds: Sequence[str] = ("float",)
+) -> None:
     check = gradients.check_kinds
-    check(subject, tree_leaves(result), lambda: places("the result", result), *kinds)
+    check(subject, tree_leaves(result), lambda: places("the result", result), holomorphic, kinds)
 
 
-def _basis(leaves: Sequence[Any]) -> list[Any]:
+def _basis(leaves: Sequence[Array]) -> list[np.ndarray]:
     """For each array, its part of the standard basis of all: [total, *dimensions]."""
     shapes = list(map(array_shape, leaves))
     ends = list(accumulate([shape.size for shape in shapes], initial=0))
@@ -183,7 +185,7 @@ def _basis(leaves: Sequence[Any]) -> list[Any]:
     return [each.view(DeclaredArray) for each in bases]
 
 
-def _split(value: Any, leaves: Sequence[Any], axis: int) -> list[Any]:
+def _split(value: Array, leaves: Sequence[Array], axis: int) -> list[Array]:
     """An array cut along `axis` into one for each leaf, its dimensions in the axis's place."""
     at, parts, start = axis % len(value.shape), [], 0
     for shape in map(array_shape, leaves):

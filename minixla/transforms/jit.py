@@ -30,6 +30,7 @@ from minixla.transforms.pytree_paths import check_leaves
 from minixla.transforms.sharing import Shared, remembered_by, shared_by
 from minixla.transforms.staging import stage_once
 from minixla.transforms.typed_functions import Function, JitOptions, Jitted, Parameters, Result
+from minixla.typing import PyTree
 from minixla_ops.programs.call import call
 
 _JAX_METHODS = ("lower", "trace", "eval_shape", "clear_cache")
@@ -47,7 +48,7 @@ def jit(
     **options: Unpack[JitOptions],
 ) -> Callable[[Callable[Parameters, Result]], Jitted[Parameters, Result]]: ...
 @checks_kinds
-def jit(fun: Function | None = None, /, **options: Unpack[JitOptions]) -> Any:
+def jit(fun: Function | None = None, /, **options: Unpack[JitOptions]) -> Function:
     """`fun` compiled by XLA; traced once for each combination of shapes (JAX: jit).
 
     Outside of transformations a call is a call of `jax.jit`'s own object. Inside `grad`, `vmap`
@@ -77,14 +78,14 @@ def jit(fun: Function | None = None, /, **options: Unpack[JitOptions]) -> Any:
     if fun is None:
         return functools.partial(jit, **options)
     arguments.checked_function(fun, "jit")
-    marks = {name: given for name, given in options.items() if name in _MARKS}
+    marks: dict[str, Any] = {name: given for name, given in options.items() if name in _MARKS}
     arguments.check_marks("jit", fun, **marks)
     layouts = JitLayouts({**options})
     inner = layouts.within(fun)
     shared = shared_by(fun) if inner is fun else None
     compiled, nested = Compiled(inner, layouts, shared), _Nested(inner, layouts, shared)
 
-    def missed(made: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
+    def missed(made: Function, *args: PyTree, **kwargs: PyTree) -> tuple[object, object, bool]:
         trace = _state.trace
         try:
             if trace.evaluates:
@@ -112,7 +113,7 @@ def jit(fun: Function | None = None, /, **options: Unpack[JitOptions]) -> Any:
     return found
 
 
-def _reduced(wrapper: Any, made_again: tuple[Any, ...]) -> Any:
+def _reduced(wrapper: Any, made_again: tuple[object, ...]) -> object:  # noqa: ANN401  # of a weak reference
     """How it is pickled: by its name, where that finds it in other processes too."""
     module, found = wrapper.__module__, None
     if module != "__main__":
@@ -125,7 +126,7 @@ def _explained(method: Function, nested: _Nested) -> Function:
     """Wrap a method of `jax.jit`'s object to raise our errors about arguments."""
 
     @functools.wraps(method)
-    def explained(*args: Any, **kwargs: Any) -> Any:
+    def explained(*args: PyTree, **kwargs: PyTree) -> PyTree:
         try:
             return method(*args, **kwargs)
         except TypeError:
@@ -148,7 +149,7 @@ class Compiled:
         )
         self.call: Any = jax.jit(self._staged, **layouts.for_jax())
 
-    def lower(self, *args: Any, **kwargs: Any) -> Any:
+    def lower(self, *args: PyTree, **kwargs: PyTree) -> PyTree:
         """JAX's stage, made in a shorter way where that will do."""
         self._layouts.check_mesh()
         found = None if self._layouts.options else lowered(self._staged, args, kwargs)
@@ -161,11 +162,11 @@ class Compiled:
 
     def function(
         self,
-        missed: Callable[..., Any],
+        missed: Callable[..., PyTree],
         fun: Function,
-        again: Callable[..., Any],
+        again: Callable[..., PyTree],
         methods: Mapping[str, Function] = MappingProxyType({}),
-    ) -> Any:
+    ) -> Function:
         """`call` as the Python function that `again(fun)` is, with more methods; see `jitted`."""
         wrapper = arguments.named_after(jitted(self.call, missed), fun)
         methods = {name: self.method(name) for name in _JAX_METHODS} | {**methods}
@@ -182,7 +183,7 @@ class Compiled:
     def method(self, name: str) -> Function:
         """A method of `call`, or one above in its place."""
 
-        def method(*args: Any, **kwargs: Any) -> Any:
+        def method(*args: PyTree, **kwargs: PyTree) -> PyTree:
             own = self if name in vars(Compiled) else self.call
             return getattr(own, name)(*args, **kwargs)
 
@@ -203,7 +204,7 @@ class _Nested:
             with suppress(TypeError):  # the marks cannot be hashed
                 self._cache = shared.graphs.setdefault(key, self._cache)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: PyTree, **kwargs: PyTree) -> PyTree:
         given, static = self._static.split("jit", args, kwargs)
         leaves, apply = given.leaves, self._layouts.laid_out(given.apply)
         if any(map(is_mutable, leaves)):
@@ -213,7 +214,7 @@ class _Nested:
         return found.results(call(found.graph, *found.read, *leaves))
 
     def check_arguments(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], may_be_shapes: bool = False
+        self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree], may_be_shapes: bool = False
     ) -> None:
         given, _ = self._static.split("jit", args, kwargs)
         self._layouts.check_arguments(given)
@@ -228,13 +229,13 @@ class _Nested:
         for leaf, name in arrays:
             check_leaves("jit", [leaf], [name])
 
-    def graph(self, *args: Any, **kwargs: Any) -> Graph:
+    def graph(self, *args: PyTree, **kwargs: PyTree) -> Graph:
         """The graph of the function for these arguments."""
         given, _ = self._static.split("jit", args, kwargs)
         found = closed(given)
         return self._layouts.annotated(found.graph, given, found.result_tree)
 
-    def shardings(self, *args: Any, **kwargs: Any) -> Any:
+    def shardings(self, *args: PyTree, **kwargs: PyTree) -> PyTree:
         """How every instruction's result lies over devices, for these arguments: `Layouts`.
 
         `print` shows a table, `.collectives()` which exchanges between devices follow,

@@ -12,7 +12,7 @@ from minixla.core.attributes import Attribute, attribute
 from minixla.core.errors import ShardingError, check_arguments, explain
 from minixla.core.graph import Annotations, Graph
 from minixla.core.operation import Operation
-from minixla.core.shapes import Shape
+from minixla.core.shapes import AnyShape, Shape
 from minixla.core.state import held
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracer import check_value
@@ -26,13 +26,14 @@ from minixla.core.tracing import (
 from minixla.engine.meshes import abstract_mesh, is_here, jax_mesh
 from minixla.engine.program_keys import mesh_key
 from minixla.engine.random_keys import flatten, is_key
+from minixla.engine.structures import PyTreeDef
 from minixla.sharding.axes import size_of
 from minixla.sharding.mesh import MESH_NAME, Mesh
 from minixla.sharding.operations import Identity, ShardingConstraint
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.transforms.arguments import Arguments, flatten_prefix, misfit, named_after
 from minixla.transforms.typed_functions import Function
-from minixla.typing import PyTree
+from minixla.typing import ArrayLike, PyTree
 
 #: A mesh of ours or of JAX.
 MeshLike: TypeAlias = Mesh | jax.sharding.Mesh | jax.sharding.AbstractMesh
@@ -97,7 +98,9 @@ def known_mesh(subject: str, mesh: MeshLike | None = None) -> Mesh:
     raise misfit(subject, "there is no mesh of devices", advice=f"{advice}jax.set_mesh(mesh).")
 
 
-def tensor_sharding(subject: str, given: Any, shape: Any, mesh: Any = None) -> TensorSharding:
+def tensor_sharding(
+    subject: str, given: object, shape: AnyShape, mesh: MeshLike | None = None
+) -> TensorSharding:
     """A sharding of ours for an array, from a PartitionSpec, NamedSharding or one of ours.
 
     Raises:
@@ -116,7 +119,7 @@ def tensor_sharding(subject: str, given: Any, shape: Any, mesh: Any = None) -> T
     return found
 
 
-def constrain(x: Any, sharding: Any, *, mesh: Any = None) -> Any:
+def constrain(x: PyTree, sharding: PyTree, *, mesh: MeshLike | None = None) -> PyTree:
     """Arrays, laid out over devices as a sharding says (JAX: lax.with_sharding_constraint).
 
     The same numbers, wherever it stands: in loops, derivatives and batches too. The cotangent is
@@ -191,11 +194,11 @@ def device_put(
     return _constrained(subject, "device", lifted, places, None)
 
 
-def _as_sharding(place: Any) -> Any:
+def _as_sharding(place: object) -> object:
     return SingleDeviceSharding(place) if isinstance(place, jax.Device) else place
 
 
-def placed(value: Any, place: Any, name: str = "device") -> Any:
+def placed(value: PyTree, place: object, name: str = "device") -> PyTree:
     """An array on a device, or laid out by a sharding, as the argument of a `name` says."""
     place = _as_sharding(place)
     if not isinstance(place, (*_KNOWN, type(None))):
@@ -204,7 +207,9 @@ def placed(value: Any, place: Any, name: str = "device") -> Any:
     return _constrained("placement", name, value, place, None)
 
 
-def _constrained(subject: str, name: str, values: Any, shardings: Any, mesh: Any) -> Any:
+def _constrained(
+    subject: str, name: str, values: PyTree, shardings: PyTree, mesh: MeshLike | None
+) -> PyTree:
     """A pytree whose arrays have the layouts of a prefix tree, in which None says nothing."""
     if shardings is None:
         return values
@@ -221,21 +226,22 @@ def _constrained(subject: str, name: str, values: Any, shardings: Any, mesh: Any
     return jax.tree.unflatten(tree, leaves)
 
 
-def _moved(value: Any, sharding: TensorSharding) -> Any:
+def _moved(value: ArrayLike, sharding: TensorSharding) -> ArrayLike:
     """A value that a constraint outside of programs can take: JAX's arrays may be elsewhere."""
-    is_elsewhere = isinstance(value, jax.Array) and not isinstance(value, JaxTracer)
-    if not is_elsewhere or not value.committed or not _state.trace.evaluates:
+    if not isinstance(value, jax.Array) or isinstance(value, JaxTracer):
+        return value
+    if not value.committed or not _state.trace.evaluates:
         return value
     mesh = jax_mesh(sharding.mesh)
     is_there = value.sharding.device_set == set(mesh.devices.flat)
     return value if is_there else jax.device_put(value, NamedSharding(mesh, PartitionSpec()))
 
 
-def _is_leaf(value: Any) -> bool:
+def _is_leaf(value: object) -> bool:
     return value is None or isinstance(value, _KNOWN)
 
 
-def _listed(subject: str, name: str, tree: Any, shardings: Any) -> list[Any]:
+def _listed(subject: str, name: str, tree: PyTreeDef, shardings: PyTree) -> list[Any]:
     """The sharding of each leaf of a tree."""
     found = flatten_prefix(subject, name, tree, shardings, "a sharding", _is_leaf)
     for each in found:
@@ -255,7 +261,7 @@ class JitLayouts:
         is_right = device is None or isinstance(device, (jax.Device, Sharding))
         check_arguments("jit", device=(device, is_right, "one of jax.devices(), or None"))
 
-    def _side(self, name: str) -> Any:
+    def _side(self, name: str) -> PyTree:
         """`in_shardings` or `out_shardings`; by default the device that is given."""
         device, backend = self.options.get("device"), self.options.get("backend")
         if device is None and backend is not None:
@@ -267,7 +273,7 @@ class JitLayouts:
         if self._mesh is None:
             return fun
 
-        def within(*args: Any, **kwargs: Any) -> Any:
+        def within(*args: PyTree, **kwargs: PyTree) -> PyTree:
             with mesh_in_force(Mesh.of(self._mesh)):
                 return fun(*args, **kwargs)
 
@@ -280,7 +286,7 @@ class JitLayouts:
         mesh = Mesh.of(self._mesh)
         own = jax_mesh(mesh) if is_here(mesh) else abstract_mesh(mesh)
 
-        def named(sharding: Any) -> Any:
+        def named(sharding: object) -> object:
             if isinstance(sharding, TensorSharding):
                 sharding = PartitionSpec(*[_entry(sharding, each) for each in sharding.spec()])
             if not isinstance(sharding, PartitionSpec):
@@ -297,7 +303,7 @@ class JitLayouts:
         """A function of (args, kwargs) in a program, these and its results laid out."""
         given, wanted, mesh = self._side("in_shardings"), self._side("out_shardings"), self._mesh
 
-        def between(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        def between(args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> PyTree:
             if kwargs and given is not None:
                 problem = "in_shardings and arguments by name do not go together"
                 shown = [f"by name: {', '.join(kwargs)}", f"in_shardings = {given}"]
@@ -307,7 +313,7 @@ class JitLayouts:
 
         return fun if given is None and wanted is None else between
 
-    def annotated(self, graph: Graph, given: Arguments, tree: Any) -> Graph:
+    def annotated(self, graph: Graph, given: Arguments, tree: PyTreeDef) -> Graph:
         """The function's program with the layouts of arguments and results, a pytree of `tree`.
 
         Where the options say nothing of an argument they are its own.
@@ -348,7 +354,7 @@ class JitLayouts:
         return [] if arguments is None else _listed("jit", "in_shardings", tree, arguments)
 
     def _noted(
-        self, kind: str, shapes: Sequence[Any], shardings: Sequence[Any]
+        self, kind: str, shapes: Sequence[AnyShape], shardings: Sequence[Any]
     ) -> list[TensorSharding | None]:
         """Shardings of ours for arrays of a `kind`, which they must fit."""
         found: list[TensorSharding | None] = []
@@ -362,7 +368,7 @@ class JitLayouts:
         return found
 
 
-def _entry(sharding: TensorSharding, entry: Any) -> Any:
+def _entry(sharding: TensorSharding, entry: object) -> object:
     if any(axis.size is not None for each in sharding.dimensions for axis in each.axes):
         problem = "the sharding of an argument or result has parts of axes, which JAX does not take"
         advice = "Use whole axes there; inside, mx.sharding.constrain takes any sharding."
@@ -370,7 +376,7 @@ def _entry(sharding: TensorSharding, entry: Any) -> Any:
     return PartitionSpec.UNCONSTRAINED if entry is ... else entry
 
 
-def check_pieces(subject: str, name: str, shape: Any, sharding: TensorSharding) -> None:
+def check_pieces(subject: str, name: str, shape: AnyShape, sharding: TensorSharding) -> None:
     """Raises ShardingError where devices would have pieces of different sizes of an array."""
     if not isinstance(shape, Shape) or sharding.mesh.is_maximal:
         return

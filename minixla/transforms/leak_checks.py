@@ -4,7 +4,7 @@ import gc
 import sys
 import traceback
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import CellType, FrameType, FunctionType, GeneratorType
 from typing import Any
@@ -14,6 +14,7 @@ from minixla.core.operation import Operation
 from minixla.core.source import Source, find_source, is_user_file
 from minixla.core.tracer import WrappingTracer
 from minixla.core.tracing import GraphTracer, Trace, Tracer, _state, default_trace
+from minixla.core.value_types import Results
 from minixla.transforms.watching import NumberWatch, WatchTrace, enclosing, looking_for
 
 # More leaks are not described, nor holders of one, nor steps on the way to a holder.
@@ -26,9 +27,9 @@ class RecordTrace(WatchTrace):
     def __init__(self, parent: Trace) -> None:
         super().__init__(parent)
         #: The operation and the line that made a value; by identity: arrays cannot be hashed.
-        self.lines: dict[int, tuple[Any, str, Source | None]] = {}
+        self.lines: dict[int, tuple[weakref.ref[object], str, Source | None]] = {}
 
-    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Results:
         """The parent's results."""
         results = self.parent.process(operation, operands)
         source = _state.source or find_source(2)
@@ -87,7 +88,7 @@ def _raise_leaks(trace: RecordTrace) -> None:
     raise explain(LeakedTracerError, "checking_leaks", problem, lines, advice)
 
 
-def _origin(tracer: Any, trace: RecordTrace) -> str:
+def _origin(tracer: Tracer, trace: RecordTrace) -> str:
     node = getattr(tracer, "node", None)
     if node is not None and node.source is not None:
         name = getattr(node.operation, "builder_name", "an operation")
@@ -107,7 +108,7 @@ def _origin(tracer: Any, trace: RecordTrace) -> str:
 def _holders(tracer: Tracer, *own: list[Tracer]) -> list[str]:
     """What of the user's, beside `own`, holds a tracer; nothing where only the framework does."""
     found: dict[str, None] = {}
-    pending: list[tuple[Any, str]] = [(tracer, "")]
+    pending: list[tuple[object, str]] = [(tracer, "")]
     seen = {id(tracer), id(pending), *map(id, own)}
     while pending and len(seen) < _MOST_STEPS and len(found) < _MOST_HOLDERS:
         value, path = pending.pop(0)
@@ -124,7 +125,7 @@ def _holders(tracer: Tracer, *own: list[Tracer]) -> list[str]:
     return list(found)[:_MOST_HOLDERS]
 
 
-def _ends(holder: Any, value: Any, path: str) -> Iterator[str | tuple[Any, str]]:
+def _ends(holder: object, value: object, path: str) -> Iterator[str | tuple[object, str]]:
     """What a holder is: descriptions, or containers with the path from there, `[0]['a']`."""
     if isinstance(holder, dict):
         yield from _of_dictionary(holder, str(_key(holder, value)), path)
@@ -147,7 +148,9 @@ def _ends(holder: Any, value: Any, path: str) -> Iterator[str | tuple[Any, str]]
         yield from _of_object(holder, _key(getattr(holder, "__dict__", {}), value), path)
 
 
-def _of_dictionary(holder: dict[Any, Any], key: str, path: str) -> Iterator[str | tuple[Any, str]]:
+def _of_dictionary(
+    holder: dict[object, Any], key: str, path: str
+) -> Iterator[str | tuple[object, str]]:
     """A module's or an object's dictionary, or any other."""
     module = sys.modules.get(str(holder.get("__name__", "")))
     if module is not None and module.__dict__ is holder:
@@ -160,13 +163,13 @@ def _of_dictionary(holder: dict[Any, Any], key: str, path: str) -> Iterator[str 
         yield from _of_object(owner, key, path)
 
 
-def _of_object(holder: Any, key: Any, path: str) -> Iterator[str]:
+def _of_object(holder: object, key: object, path: str) -> Iterator[str]:
     """An object, unless it is of the framework."""
     if (type(holder).__module__ or "").partition(".")[0] not in ("minixla", "minixla_ops"):
         yield f"{key}{path}, an attribute of an object of class {type(holder).__qualname__}"
 
 
-def _key(holder: Any, value: Any) -> Any:
+def _key(holder: Mapping[Any, object], value: object) -> object:
     return next((key for key, each in holder.items() if each is value), "?")
 
 
@@ -182,7 +185,7 @@ def _of_closures(cell: CellType, path: str) -> Iterator[str]:
                 yield f"{name}{path}, a variable of the function {function.__qualname__}"
 
 
-def _running(value: Any, path: str) -> list[str]:
+def _running(value: object, path: str) -> list[str]:
     """The variables bound to a value of the user's functions that are running in this thread."""
     found = []
     for frame, _ in traceback.walk_stack(sys._getframe()):

@@ -17,14 +17,18 @@ from jax.tree_util import (
 )
 
 from minixla.core.forward import has_tangent
+from minixla.core.graph import Graph
 from minixla.core.linear import spread
+from minixla.core.shapes import AnyShape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import shape_of
 from minixla.engine.float0 import float0_zeros, is_float0, structure_places, with_float0
 from minixla.engine.random_keys import without_keys
+from minixla.engine.structures import PyTreeDef
 from minixla.transforms.arguments import Signature, misfit
 from minixla.transforms.pytree_paths import Places, lifted_leaves, other_structure
 from minixla.transforms.staging import Staged, stage
+from minixla.typing import Array, PyTree
 from minixla_ops.programs.call import call
 
 
@@ -37,17 +41,17 @@ class Sides(NamedTuple):
         given: the structure of its results.
     """
 
-    taken: Any
-    shapes: tuple[Any, ...]
-    given: Any
+    taken: PyTreeDef
+    shapes: tuple[AnyShape, ...]
+    given: PyTreeDef
 
 
 class _Form(NamedTuple):
     """The structure of a linear function: its graph and everything else that is not a value."""
 
     sides: Sides
-    graph: Any
-    result_tree: Any
+    graph: Graph
+    result_tree: PyTreeDef
     weak: tuple[bool, ...]
     zeros: tuple[tuple[int, ...] | None, ...]  # for each result its dimensions if it is float0
 
@@ -74,7 +78,7 @@ class _LinearFunction:
         self._where = where or partial(structure_places, what, sides.taken)
         self._parts: tuple[list[Any], _Form] | None = None
 
-    def _call(self, given: Any) -> Any:
+    def _call(self, given: PyTree) -> PyTree:
         sides = self._sides
         leaves = checked_tangents(self.subject, given, sides.taken, sides.shapes, self._where)
         return tree_unflatten(sides.given, self._apply(leaves))
@@ -88,7 +92,7 @@ class _LinearFunction:
     def _traced(self) -> tuple[list[Any], _Form]:
         moving, zeros = list(map(has_tangent, self._sides.shapes)), list[Any]()
 
-        def of_leaves(*given: Any) -> list[Any]:
+        def of_leaves(*given: Array) -> list[Array]:
             found = self._apply(spread(moving, given))
             zeros[:] = [each.shape if is_float0(each) else None for each in found]
             return [each for each in found if not is_float0(each)]
@@ -100,12 +104,12 @@ class _LinearFunction:
         return staged.read, _Form(self._sides, staged.graph, staged.result_tree, weak, tuple(zeros))
 
     @classmethod
-    def tree_unflatten(cls, form: _Form, values: Sequence[Any]) -> Self:
+    def tree_unflatten(cls, form: _Form, values: Sequence[Array]) -> Self:
         """Build the linear function with other values."""
         staged = Staged(form.graph, list(values), form.result_tree, list(form.weak))
         moving = list(map(has_tangent, form.sides.shapes))
 
-        def apply(leaves: Sequence[Any]) -> Sequence[Any]:
+        def apply(leaves: Sequence[Array | None]) -> Sequence[object]:
             found = iter(staged.results(call(form.graph, *values, *compress(leaves, moving))))
             return [next(found) if each is None else float0_zeros(each) for each in form.zeros]
 
@@ -121,7 +125,7 @@ class Pullback(_LinearFunction):
     subject = "vjp"
 
     @api_boundary
-    def __call__(self, cotangent: Any) -> Any:
+    def __call__(self, cotangent: PyTree) -> PyTree:
         return self._call(cotangent)
 
 
@@ -132,13 +136,13 @@ class Pushforward(_LinearFunction):
     subject = "linearize"
 
     @api_boundary
-    def __call__(self, *tangents: Any) -> Any:
+    def __call__(self, *tangents: PyTree) -> PyTree:
         return self._call(tangents)
 
 
 def checked_tangents(
-    subject: str, given: Any, tree: Any, primals: Sequence[Any], where: Places
-) -> list[Any]:
+    subject: str, given: PyTree, tree: PyTreeDef, primals: Sequence[object], where: Places
+) -> list[Array | None]:
     """The leaves of (co)tangents of `primals`, leaves of a pytree; None for float0 zeros."""
     what, other = ("cotangent", "result") if subject == "vjp" else ("tangents", "primals")
     leaves, own = tree_flatten(given)

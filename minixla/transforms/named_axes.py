@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -24,7 +24,7 @@ from minixla.sharding.mesh import Mesh
 from minixla.transforms import axis_operations
 from minixla.transforms.arguments import misfit
 from minixla.transforms.axis_operations import AxisExtreme, AxisOperation, AxisSum, Groups
-from minixla.typing import Array, AxisName
+from minixla.typing import Array, ArrayLike, AxisName, PyTree
 from minixla_ops.helpers.shorthand import array_shape
 
 #: Members of each group, as users give them; None: all are one.
@@ -38,21 +38,25 @@ UNNAMED = object()
 class Axis:
     """An axis of `size` members for collectives over it; `index()` is the member's s32 number."""
 
-    def __init__(self, name: Any, size: int, index: Any, partitions: Groups = ()) -> None:
+    def __init__(
+        self, name: object, size: int, index: Callable[[], Array], partitions: Groups = ()
+    ) -> None:
         self.size, self.index = size, index
         #: The attributes of operations that tell of the axis.
-        self.shared = dict(axis_name=name, groups=(), partitions=partitions, is_checked=False)
+        self.shared: dict[str, Any] = dict(
+            axis_name=name, groups=(), partitions=partitions, is_checked=False
+        )
 
     @property
-    def key(self) -> Any:
+    def key(self) -> Hashable:
         """What programs depend on that are traced under it."""
         return self.size, self.shared["partitions"]
 
-    def apply(self, operation: type[AxisOperation], operand: Any, **own: Any) -> Any:
+    def apply(self, operation: type[AxisOperation], operand: ArrayLike, **own: Any) -> Array:  # noqa: ANN401  # attributes
         """An operation of `axis_operations` on the members' values."""
         return self._applied(operation(**self.shared, size=self.size, **own), operand)
 
-    def _applied(self, operation: AxisOperation, operand: Any) -> Any:
+    def _applied(self, operation: AxisOperation, operand: ArrayLike) -> Array:
         # Whoever maps the axis turns it into what it does there.
         return operation(operand, self.index())
 
@@ -61,14 +65,14 @@ def batch_axis(trace: BatchTrace) -> Axis:
     """An axis of vmap."""
 
     @cache
-    def index() -> Any:
+    def index() -> Array:
         numbers = np.arange(trace.size, dtype=np.int32).view(DeclaredArray)
         return BatchTracer(trace, trace.parent.lift(numbers), 0)
 
     return Axis(trace.name, trace.size, index)
 
 
-def _jax_axis(name: Any, size: int) -> Axis:
+def _jax_axis(name: Hashable, size: int) -> Axis:
     index = jax.lax.axis_index(name)
     found = Axis(name, size, lambda: index, partitions_along(name) or ())
     found.shared["is_checked"] = bool(jax.typeof(index).mat.varying)
@@ -93,12 +97,12 @@ class MeshAxis(Axis):
         names = [name for axis in (self, *others) for name in axis.names]
         return MeshAxis(self.mesh, names, self._channels, self._free)
 
-    def _applied(self, operation: AxisOperation, operand: Any) -> Any:
+    def _applied(self, operation: AxisOperation, operand: ArrayLike) -> Array:
         return operation.between_partitions(operand, next(self._channels))
 
 
 @contextmanager
-def mapped_axis(name: Any, axis: Axis | None) -> Iterator[None]:
+def mapped_axis(name: object, axis: Axis | None) -> Iterator[None]:
     """Bind an axis to a name while tracing in a `with` block; without a name, change nothing.
 
     JAX's functions see the axis too, and JAX's collectives over it become ours.
@@ -112,7 +116,7 @@ def mapped_axis(name: Any, axis: Axis | None) -> Iterator[None]:
 
 
 def _axes(
-    subject: str, axis_name: Any, groups: Lists = None, is_one: bool = False
+    subject: str, axis_name: AxisName, groups: Lists = None, is_one: bool = False
 ) -> Sequence[Axis]:
     """The axes of a name or names; one, for `is_one` or groups, within which it then is."""
     names = axis_name if isinstance(axis_name, (tuple, list)) else (axis_name,)
@@ -165,7 +169,14 @@ def _cut_dimension(subject: str, what: str, axis: int, shape: Shape, size: int, 
     return at
 
 
-def _reduced(subject: str, operation: Any, x: Any, axis_name: Any, groups: Any, **own: Any) -> Any:
+def _reduced(
+    subject: str,
+    operation: type[AxisOperation],
+    x: PyTree,
+    axis_name: AxisName,
+    groups: Lists,
+    **own: object,
+) -> PyTree:
     for axis in _axes(subject, axis_name, groups):
         x = jax.tree.map(partial(axis.apply, operation, **own), x)
     return x
@@ -187,7 +198,7 @@ def psum(x: Tree, axis_name: AxisName, *, axis_index_groups: Lists = None) -> Tr
     return _reduced("psum", AxisSum, jax.tree.map(_counted, x), axis_name, axis_index_groups)
 
 
-def _counted(leaf: Any) -> Any:
+def _counted(leaf: ArrayLike) -> ArrayLike:
     """Booleans as s32 numbers, which can be added."""
     shape = shape_of(leaf, "psum")
     if isinstance(shape, Shape) and shape.element_type.kind == "pred":
@@ -277,11 +288,13 @@ def all_gather(
                [1, 2]], dtype=int32)
     """
     if to != "varying":
-        options: Any = dict(axis_index_groups=axis_index_groups, axis=axis, tiled=tiled, to=to)
+        options: dict[str, Any] = dict(
+            axis_index_groups=axis_index_groups, axis=axis, tiled=tiled, to=to
+        )
         return jax.lax.all_gather(x, axis_name, **options)
     (mapped,) = _axes("all_gather", axis_name, axis_index_groups, True)
 
-    def gathered(leaf: Any) -> Any:
+    def gathered(leaf: ArrayLike) -> Array:
         rank = array_shape(leaf, "all_gather").rank
         at = _dimension("all_gather", "axis", axis, rank if tiled else rank + 1)
         part = leaf if tiled else mxnp.expand_dims(leaf, at)
@@ -311,7 +324,7 @@ def psum_scatter(
     """
     (mapped,) = _axes("psum_scatter", axis_name, axis_index_groups, True)
 
-    def scattered(leaf: Any) -> Any:
+    def scattered(leaf: ArrayLike) -> Array:
         shape, wanted = array_shape(leaf, "psum_scatter"), ("scatter_dimension", scatter_dimension)
         at = _cut_dimension("psum_scatter", *wanted, shape, mapped.size, tiled)
         part = mapped.apply(axis_operations.AxisReduceScatter, leaf, axis=at)
@@ -343,7 +356,7 @@ def all_to_all(
     """
     (mapped,) = _axes("all_to_all", axis_name, axis_index_groups, True)
 
-    def exchanged(leaf: Any) -> Any:
+    def exchanged(leaf: ArrayLike) -> Array:
         shape = array_shape(leaf, "all_to_all")
         split = _cut_dimension("all_to_all", "split_axis", split_axis, shape, mapped.size, tiled)
         concat = _dimension("all_to_all", "concat_axis", concat_axis, shape.rank)

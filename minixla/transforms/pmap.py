@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, Unpack, overload
@@ -18,11 +18,13 @@ import minixla.numpy as mxnp
 from minixla.core.argument_kinds import checks_kinds
 from minixla.core.errors import check_arguments
 from minixla.core.graph import Graph, remembered
+from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import _state, default_trace, evaluate_graph
 from minixla.engine import raise_ours, stage_for_jax
 from minixla.engine.devices import chosen_devices, own_count, own_share
 from minixla.engine.float0 import is_float0, places, with_axis
 from minixla.engine.meshes import OnMesh, is_outermost, jax_mesh, spec_of
+from minixla.engine.structures import PyTreeDef
 from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.mesh import MESH_NAME, Mesh
 from minixla.sharding.tensor_sharding import TensorSharding
@@ -31,9 +33,9 @@ from minixla.transforms.named_axes import UNNAMED, MeshAxis, mapped_axis
 from minixla.transforms.pytree_paths import check_leaves, numbers_among
 from minixla.transforms.shard_map import of_first
 from minixla.transforms.staging import stage_once, static_key
-from minixla.transforms.typed_functions import Parameters, PmapOptions, Result
+from minixla.transforms.typed_functions import Function, Parameters, PmapOptions, Result
 from minixla.transforms.vmap import mapped_shapes, out_axis, vmap
-from minixla.typing import PyTree
+from minixla.typing import Array, PyTree
 from minixla_ops.helpers.shorthand import array_shape
 from minixla_ops.programs.runs_programs import program
 
@@ -95,17 +97,17 @@ def pmap(
 ) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]: ...
 @checks_kinds
 def pmap(
-    fun: Callable[..., Any] | None = None,
+    fun: Callable[..., PyTree] | None = None,
     axis_name: Hashable | None = None,
     *,
     in_axes: int | Sequence[PyTree] | None = 0,
     out_axes: PyTree = 0,
     static_broadcasted_argnums: int | Sequence[int] = (),
-    devices: Sequence[Any] | None = None,
+    devices: Sequence[object] | None = None,
     backend: str | None = None,
     axis_size: int | None = None,
     donate_argnums: int | Sequence[int] = (),
-) -> Any:
+) -> Function:
     """A function that runs `fun` on several devices at once, compiled (JAX: pmap).
 
     Each device gets its member of the mapped axes, which are as long as there are devices in use.
@@ -153,7 +155,7 @@ def pmap(
     mapping, evaluator = _Mapping(fun, *known, donate_argnums), default_trace()
 
     @in_place_of(fun, "pmap")
-    def mapped(*args: Any, **kwargs: Any) -> Any:
+    def mapped(*args: PyTree, **kwargs: PyTree) -> PyTree:
         is_alone = _state.trace is evaluator and _state.mesh is None and is_outermost()
         return (mapping.run if is_alone else mapping.bind)(*args, **kwargs)
 
@@ -164,19 +166,19 @@ def pmap(
 class _Mapping:
     """A function with what `pmap` was told of it."""
 
-    fun: Callable[..., Any]
-    axis_name: Any
-    in_axes: Any
-    out_axes: Any
+    fun: Callable[..., PyTree]
+    axis_name: Hashable
+    in_axes: PyTree
+    out_axes: PyTree
     static: int | Sequence[int]
-    devices: Sequence[Any] | None
+    devices: Sequence[object] | None
     backend: str | None
     axis_size: int | None
     donated: int | Sequence[int]
     staged: Cache = field(default_factory=Cache)
     compiled: Cache = field(default_factory=Cache)
 
-    def run(self, *args: Any, **kwargs: Any) -> Any:
+    def run(self, *args: PyTree, **kwargs: PyTree) -> PyTree:
         """The results of a program of its own."""
         numbers = numbers_among(self.static, len(args)) if self.static != () else ()
         fixed = {number: args[number] for number in numbers}
@@ -199,12 +201,14 @@ class _Mapping:
             self.layout(args, kwargs)  # if they do not fit it says why
             raise
 
-    def program(self, layout: _Layout, tree: Any, fixed: dict[int, Any], count: int) -> OnMesh:
+    def program(
+        self, layout: _Layout, tree: PyTreeDef, fixed: dict[int, PyTree], count: int
+    ) -> OnMesh:
         """The function of the leaves of `count` arguments, those that are `fixed` left out."""
         # Hold no reference to the programs, so that they are freed with the function.
         mapping = replace(self, compiled=Cache())
 
-        def of_leaves(*leaves: Any) -> Any:
+        def of_leaves(*leaves: Array) -> PyTree:
             rest, kwargs = tree_unflatten(tree, leaves)
             others = iter(rest)
             args = [fixed[n] if n in fixed else next(others) for n in range(count)]
@@ -218,7 +222,7 @@ class _Mapping:
         specs = [PartitionSpec(*_entries(axis)) for axis in layout.axes]
         return OnMesh(stage_for_jax(of_leaves), layout.mesh, specs, again)
 
-    def layout(self, args: Any, kwargs: Any) -> _Layout:
+    def layout(self, args: Sequence[PyTree], kwargs: Mapping[str, PyTree]) -> _Layout:
         """Where the arguments go, which must fit."""
         given, axes = self.arguments(args, kwargs)
         leaves = tree_leaves(whole := (given.given, kwargs))
@@ -235,14 +239,16 @@ class _Mapping:
             return _mesh(None if known.devices is None else tuple(known.devices.flat), size)
         return _mesh(chosen_devices(size, self.devices, self.backend))
 
-    def arguments(self, args: Any, kwargs: Any) -> tuple[Arguments, Any]:
+    def arguments(
+        self, args: Sequence[PyTree], kwargs: Mapping[str, PyTree]
+    ) -> tuple[Arguments, PyTree]:
         """Those that are not static, and their axes."""
         static, axes = numbers_among(self.static, len(args)), self.in_axes
         if isinstance(axes, (list, tuple)):
             axes = [axis for number, axis in enumerate(axes) if number not in static]
         return Arguments.besides("pmap", self.fun, args, kwargs, static), axes
 
-    def bind(self, *args: Any, **kwargs: Any) -> Any:
+    def bind(self, *args: PyTree, **kwargs: PyTree) -> PyTree:
         """The results under the current trace."""
         name = UNNAMED if self.axis_name is None else self.axis_name
         if any(isinstance(axis, MeshAxis) for _, axis in _state.axes):
@@ -271,13 +277,13 @@ class _Layout(NamedTuple):
     mesh: Mesh  # of the devices of all processes
 
 
-def _out_axis(shape: Any, axis: Any) -> int | None:
+def _out_axis(shape: AnyShape, axis: int | None) -> int | None:
     """The axis of a result, of which each device has one of a shape, counted from the front."""
     return out_axis("pmap", shape, axis, lambda: "a result", f"{shape} on each device")
 
 
 @lru_cache(maxsize=256)
-def _mesh(devices: tuple[Any, ...] | None, size: int | None = None) -> Mesh:
+def _mesh(devices: tuple[object, ...] | None, size: int | None = None) -> Mesh:
     return Mesh(devices, (_AXIS,), None if size is None else (size,))
 
 
@@ -286,7 +292,7 @@ def _is_own(mesh: Mesh) -> bool:
     return mesh.devices is None or own_count(mesh.devices.flat) == mesh.size
 
 
-def _entries(axis: int | None) -> list[Any]:
+def _entries(axis: int | None) -> list[str | None]:
     """What a PartitionSpec holds of an array that is cut along an axis."""
     return [] if axis is None else [*[None] * axis, _AXIS]
 
@@ -297,13 +303,13 @@ def _operation(graph: Graph, mesh: Mesh, in_axes: Axes, out_axes: Axes) -> Manua
     cut = tuple([() if at is None else (_AXIS,) for at in in_axes])
     graph = of_first(graph, mesh, cut, tuple([(_AXIS,) if at is None else () for at in out_axes]))
 
-    def on_each(*pieces: Any) -> list[Any]:
+    def on_each(*pieces: Array) -> list[Array]:
         pairs = zip(pieces, in_axes, strict=True)
         members = [x if at is None else mxnp.squeeze(x, at) for x, at in pairs]
         pairs = zip(evaluate_graph(graph, members), out_axes, strict=True)
         return [x if at is None else mxnp.expand_dims(x, at) for x, at in pairs]
 
-    def sides(shapes: Any, axes: Axes) -> tuple[TensorSharding, ...]:
+    def sides(shapes: Sequence[Any], axes: Axes) -> tuple[TensorSharding, ...]:
         return tuple([_side(mesh, *pair) for pair in zip(shapes, axes, strict=True)])
 
     pairs = zip(graph.input_shapes, in_axes, strict=True)
@@ -314,6 +320,6 @@ def _operation(graph: Graph, mesh: Mesh, in_axes: Axes, out_axes: Axes) -> Manua
     return kind(body, given, wanted, (_AXIS,))
 
 
-def _side(mesh: Mesh, shape: Any, axis: int | None) -> TensorSharding:
+def _side(mesh: Mesh, shape: Shape, axis: int | None) -> TensorSharding:
     sharding = TensorSharding.from_spec(mesh, _entries(axis), shape.rank)
     return sharding.replicated_along([_AXIS] if axis is None else [], MESH_NAME)

@@ -3,18 +3,21 @@
 import inspect
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from minixla.core.errors import MinixlaError, TransformError, explain
 from minixla.core.shapes import AnyShape, TupleValue
 from minixla.core.tracing import Tracer, _state, check_value, not_a_value, shape_of, shape_of_data
 from minixla.engine.float0 import structure_places
+from minixla.engine.structures import PyTreeDef
+from minixla.typing import Array, PyTree
 
+Made = TypeVar("Made")
 #: Gives the place of each leaf, in their order.
 Places = Callable[[], Sequence[str]]
 
 
-def parameters_of(fun: Callable[..., Any]) -> list[inspect.Parameter]:
+def parameters_of(fun: Callable[..., PyTree]) -> list[inspect.Parameter]:
     """The parameters of a function; none where Python does not know them."""
     try:
         return list(inspect.signature(fun).parameters.values())
@@ -22,7 +25,7 @@ def parameters_of(fun: Callable[..., Any]) -> list[inspect.Parameter]:
         return []
 
 
-def parameter_names(fun: Callable[..., Any], count: int) -> list[str]:
+def parameter_names(fun: Callable[..., PyTree], count: int) -> list[str]:
     """What a function calls the first `count` of its positional arguments."""
     parameters = parameters_of(fun)
     names = [each.name for each in parameters if each.kind <= each.POSITIONAL_OR_KEYWORD]
@@ -30,7 +33,7 @@ def parameter_names(fun: Callable[..., Any], count: int) -> list[str]:
     return [*names, *(f"{rest}[{index}]" for index in range(count - len(names)))][:count]
 
 
-def numbers_among(argnums: Any, count: int) -> tuple[int, ...]:
+def numbers_among(argnums: int | Iterable[int], count: int) -> tuple[int, ...]:
     """Which of `count` positional arguments are named, in order, counted from the front."""
     listed = argnums if isinstance(argnums, Iterable) else (argnums,)
     return tuple(sorted({n % count for n in listed if -count <= n < count}))
@@ -45,7 +48,7 @@ _STATIC = {
 }
 
 
-def check_leaf(leaf: Any, subject: str, place: str) -> None:
+def check_leaf(leaf: object, subject: str, place: str) -> None:
     """Raise an error with advice for a leaf that is not an array, and for too large integers."""
     argument = re.match(r"argument (\w+)", place)
     is_traced = isinstance(leaf, (Tracer, TupleValue))
@@ -63,14 +66,16 @@ def check_leaf(leaf: Any, subject: str, place: str) -> None:
     raise not_a_value(leaf, subject, place, advice)
 
 
-def check_leaves(subject: str, leaves: Sequence[Any], where: Sequence[str]) -> None:
+def check_leaves(subject: str, leaves: Sequence[object], where: Sequence[str]) -> None:
     """Refuses leaves that are no arrays, and too large integers; of its own JAX knows better."""
     for leaf, place in zip(leaves, where, strict=True):
         if isinstance(leaf, Tracer) or not hasattr(leaf, "aval"):
             check_leaf(leaf, subject, place)
 
 
-def _each(function: Any, subject: str, leaves: Sequence[Any], where: Places) -> list[Any]:
+def _each(
+    function: Callable[[Any, str], Made], subject: str, leaves: Sequence[object], where: Places
+) -> list[Made]:
     """What a function gives for each leaf; errors as from `check_leaves`."""
     try:
         return [function(leaf, subject) for leaf in leaves]
@@ -80,7 +85,7 @@ def _each(function: Any, subject: str, leaves: Sequence[Any], where: Places) -> 
         raise
 
 
-def leaf_shapes(subject: str, leaves: Sequence[Any], where: Places) -> list[AnyShape]:
+def leaf_shapes(subject: str, leaves: Sequence[object], where: Places) -> list[AnyShape]:
     """The shapes of the leaves of a pytree."""
     shapes = _each(shape_of, subject, leaves, where)
     if int in map(type, leaves):
@@ -88,13 +93,18 @@ def leaf_shapes(subject: str, leaves: Sequence[Any], where: Places) -> list[AnyS
     return shapes
 
 
-def lifted_leaves(subject: str, leaves: Sequence[Any], where: Places) -> list[Any]:
+def lifted_leaves(subject: str, leaves: Sequence[object], where: Places) -> list[Array]:
     """The leaves of a pytree as values of the current trace."""
     return _each(_state.trace.lift, subject, leaves, where)
 
 
 def other_structure(
-    subject: str, problem: str, name: str, mine: tuple[str, Any], its: tuple[str, Any], advice: str
+    subject: str,
+    problem: str,
+    name: str,
+    mine: tuple[str, PyTreeDef],
+    its: tuple[str, PyTreeDef],
+    advice: str,
 ) -> TransformError:
     """The error for two structures that differ, each after what has it, such as `it takes`."""
     (one, first), (other, second) = mine, its

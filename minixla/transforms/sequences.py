@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 from jax.tree_util import tree_map, tree_structure, tree_unflatten
 
@@ -11,11 +10,12 @@ import minixla_ops as ops
 from minixla.core.argument_kinds import checks_kinds
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.graph import Graph
-from minixla.core.shapes import Shape
+from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import nested, shape_of
 from minixla.engine.float0 import flatten, structure_places, with_axis
 from minixla.engine.random_keys import shapes_of_members
+from minixla.engine.structures import PyTreeDef
 from minixla.numpy.operands import static_int
 from minixla.transforms.arguments import checked_function, misfit
 from minixla.transforms.control_flow import (
@@ -28,6 +28,7 @@ from minixla.transforms.control_flow import (
 from minixla.transforms.pytree_paths import lifted_leaves, other_structure
 from minixla.transforms.typed_functions import Function, Result
 from minixla.transforms.vmap import vmap
+from minixla.typing import Array, PyTree
 from minixla_ops.control_flow.scan import scan_all
 from minixla_ops.helpers.shorthand import array_shape
 
@@ -35,14 +36,14 @@ from minixla_ops.helpers.shorthand import array_shape
 @api_boundary
 @checks_kinds
 def scan(
-    f: Callable[[Any, Any], tuple[Result, Any]],
-    init: Any,
-    xs: Any = None,
+    f: Callable[[PyTree, PyTree], tuple[Result, PyTree]],
+    init: PyTree,
+    xs: PyTree = None,
     length: int | None = None,
     reverse: bool = False,
     unroll: int | bool = 1,
     _split_transpose: bool = False,
-) -> tuple[Result, Any]:
+) -> tuple[Result, PyTree]:
     """The last carry and the stacked results of a function along leading axes (JAX: lax.scan).
 
         for x in xs: carry, y = f(carry, x)
@@ -96,24 +97,32 @@ def scan(
     return carry, with_axis(ys, count)
 
 
-def step_by_step(f: Function, init: Any, xs: Any, count: int, reverse: bool) -> tuple[Any, Any]:
+def step_by_step(
+    f: Function, init: PyTree, xs: PyTree, count: int, reverse: bool
+) -> tuple[PyTree, PyTree]:
     """Run a scan without a loop: call its function once for each step."""
     carry, steps = init, range(count)[::-1] if reverse else range(count)
-    ys: list[Any] = [None] * count
+    ys: list[PyTree] = [None] * count
     for step in steps:
         carry, ys[step] = f(carry, tree_map(lambda x, at=step: x[at], xs))
     return carry, _combined(lambda rows: mxnp.stack(rows), ys)
 
 
 def _length(
-    subject: str, name: str, leaves: Sequence[Any], tree: Any, length: Any = None, axis: int = 0
+    subject: str,
+    name: str,
+    leaves: Sequence[Array],
+    tree: PyTreeDef,
+    length: int | None = None,
+    axis: int = 0,
 ) -> int:
     """The size along an axis of all leaves of a pytree, the user's `name`; or `length`."""
-    shapes: list[Any] = shapes_of_members(tree, [shape_of(leaf) for leaf in leaves])
+    shapes: list[AnyShape] = shapes_of_members(tree, [shape_of(leaf) for leaf in leaves])
 
-    def size_of(shape: Any) -> int | None:
-        is_there = isinstance(shape, Shape) and -shape.rank <= axis < shape.rank
-        return shape.dimensions[axis] if is_there else None
+    def size_of(shape: AnyShape) -> int | None:
+        if isinstance(shape, Shape) and -shape.rank <= axis < shape.rank:
+            return shape.dimensions[axis]
+        return None
 
     sizes = {*[size_of(each) for each in shapes], *([] if length is None else [int(length)])}
     if len(sizes) == 1 and (size := next(iter(sizes))) is not None:
@@ -128,7 +137,7 @@ def _length(
     raise explain(ShapeError, subject, f"the arrays of {name} {problem} axis {axis}", shown, advice)
 
 
-def _check_pair(carry: Any, returned: Any) -> None:
+def _check_pair(carry: PyTreeDef, returned: PyTreeDef) -> None:
     """Raises TransformError where a step's result of a structure is no pair with such a carry."""
     children, (kind, _) = returned.children(), returned.node_data() or (object, None)
     advice = "Return a pair (carry, result); the result may be None."
@@ -142,8 +151,8 @@ def _check_pair(carry: Any, returned: Any) -> None:
 
 
 def _in_blocks(
-    several: Function, init: Any, xs: Any, count: int, size: int, reverse: bool = False
-) -> tuple[Any, Any]:
+    several: Function, init: PyTree, xs: PyTree, count: int, size: int, reverse: bool = False
+) -> tuple[PyTree, PyTree]:
     """A scan by `several(carry, rows, number)`, `size` of `count` steps at a time and the rest."""
     size = min(size, count + 1)  # no block is whole then, and a size may be any integer
     whole, rest = divmod(count, size)
@@ -160,8 +169,10 @@ def _in_blocks(
     return carry, _combined(mxnp.concatenate, [more, ys] if reverse else [ys, more])
 
 
-def _several(f: Function, reverse: bool, carry: Any, rows: Any, number: int) -> tuple[Any, Any]:
-    results: list[Any] = [None] * number
+def _several(
+    f: Function, reverse: bool, carry: PyTree, rows: PyTree, number: int
+) -> tuple[PyTree, PyTree]:
+    results: list[PyTree] = [None] * number
     for index in reversed(range(number)) if reverse else range(number):
         pair = f(carry, tree_map(lambda row, i=index: row[i], rows))
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
@@ -170,7 +181,7 @@ def _several(f: Function, reverse: bool, carry: Any, rows: Any, number: int) -> 
     return carry, _combined(mxnp.stack, results)
 
 
-def _combined(combine: Callable[[Any], Any], values: Sequence[Any]) -> Any:
+def _combined(combine: Callable[[Sequence[Array]], Array], values: Sequence[PyTree]) -> PyTree:
     """Pytrees that are alike as one, the arrays of each place put together by `combine`."""
     taken = [flatten(each) for each in values]
     columns = zip(*[leaves for leaves, _ in taken], strict=True)
@@ -179,7 +190,7 @@ def _combined(combine: Callable[[Any], Any], values: Sequence[Any]) -> Any:
 
 @api_boundary
 @checks_kinds
-def map(f: Callable[[Any], Result], xs: Any, *, batch_size: int | None = None) -> Result:
+def map(f: Callable[[PyTree], Result], xs: PyTree, *, batch_size: int | None = None) -> Result:
     """The results of a function for each element along leading axes, one by one (JAX: lax.map).
 
     Args:
@@ -214,7 +225,7 @@ def map(f: Callable[[Any], Result], xs: Any, *, batch_size: int | None = None) -
 @api_boundary
 @checks_kinds
 def associative_scan(
-    fn: Callable[[Any, Any], Result], elems: Any, reverse: bool = False, axis: int = 0
+    fn: Callable[[PyTree, PyTree], Result], elems: PyTree, reverse: bool = False, axis: int = 0
 ) -> Result:
     """All prefixes of `elems` combined by an associative function (JAX: lax.associative_scan).
 
@@ -244,7 +255,7 @@ def associative_scan(
     size = _length("associative_scan", "elems", leaves, tree, axis=axis)
     axes = [axis % array_shape(leaf).rank for leaf in leaves]
 
-    def combine(first: list[Any], second: list[Any]) -> list[Any]:
+    def combine(first: list[Array], second: list[Array]) -> list[Array]:
         with nested():
             combined = fn(tree_unflatten(tree, first), tree_unflatten(tree, second))
         found, given = flatten(combined)
@@ -255,7 +266,7 @@ def associative_scan(
             raise explain(ShapeError, "associative_scan", problem, shown, advice)
         return found
 
-    def turned(values: list[Any]) -> list[Any]:
+    def turned(values: list[Array]) -> list[Array]:
         pairs = zip(values, axes, strict=True)
         return [ops.rev(leaf, [at]) for leaf, at in pairs] if reverse else values
 
@@ -263,16 +274,16 @@ def associative_scan(
     return tree_unflatten(tree, turned(found))
 
 
-def _described(structure: Any, leaves: Sequence[Any]) -> str:
+def _described(structure: PyTreeDef, leaves: Sequence[Array]) -> str:
     named = zip(structure_places("elems", structure), leaves, strict=True)
     return ", ".join([f"{place} {shape_of(leaf)}" for place, leaf in named])
 
 
-def _prefixes(combine: Function, leaves: list[Any], axes: list[int], size: int) -> list[Any]:
+def _prefixes(combine: Function, leaves: list[Array], axes: list[int], size: int) -> list[Array]:
     if size < 2:
         return leaves
 
-    def part(values: list[Any], start: int, stop: int, stride: int = 1) -> list[Any]:
+    def part(values: list[Array], start: int, stop: int, stride: int = 1) -> list[Array]:
         pairs = zip(values, axes, strict=True)
         return [ops.slice_in_dim(x, start, stop, at, stride) for x, at in pairs]
 
@@ -287,7 +298,7 @@ def _prefixes(combine: Function, leaves: list[Any], axes: list[int], size: int) 
     return [_interleaved(a, b, at) for a, b, at in zip(first, odd, axes, strict=True)]
 
 
-def _interleaved(even: Any, odd: Any, axis: int) -> Any:
+def _interleaved(even: Array, odd: Array, axis: int) -> Array:
     """The elements of two arrays in turn; the first may have one more."""
     shape, other = array_shape(even), array_shape(odd)
     both = other.dimensions[axis]

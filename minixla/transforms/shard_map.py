@@ -4,7 +4,7 @@ import functools
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 from jax.sharding import PartitionSpec
@@ -13,7 +13,7 @@ import minixla_ops as ops
 from minixla.core.argument_kinds import checks_kinds
 from minixla.core.errors import MinixlaError, ShardingError, explain
 from minixla.core.graph import Graph, remembered
-from minixla.core.shapes import Shape
+from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracebacks import hiding_frames
 from minixla.core.tracing import _state, default_trace, evaluate_graph, shape_of
 from minixla.engine import raise_ours
@@ -38,8 +38,8 @@ from minixla.transforms.jit import Compiled
 from minixla.transforms.layouts import JitLayouts, MeshLike, check_pieces, known_mesh
 from minixla.transforms.named_axes import MeshAxis, mapped_axis
 from minixla.transforms.staging import Staged, stage_once
-from minixla.transforms.typed_functions import Parameters, Result
-from minixla.typing import PyTree
+from minixla.transforms.typed_functions import Function, Parameters, Result
+from minixla.typing import Array, PyTree
 from minixla_ops.helpers.shorthand import array_shape, zeros_like
 from minixla_ops.programs.runs_programs import program
 
@@ -68,7 +68,7 @@ def shard_map(
 ) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]: ...
 @checks_kinds
 def shard_map(
-    f: Callable[..., Any] | None = None,
+    f: Callable[..., PyTree] | None = None,
     /,
     *,
     mesh: MeshLike | None = None,
@@ -76,7 +76,7 @@ def shard_map(
     out_specs: PyTree,
     axis_names: Iterable[str] = (),
     check_vma: bool = True,
-) -> Any:
+) -> Function:
     """A function that each device of a mesh runs on its own pieces (JAX: shard_map).
 
     It is one instruction, `sdy.manual_computation`, in every program: in loops, branches,
@@ -118,7 +118,7 @@ def shard_map(
         return again
     function, cache = checked_function(f, "shard_map"), Cache()
 
-    def bound(*args: Any) -> Any:
+    def bound(*args: PyTree) -> PyTree:
         own = known_mesh("shard_map", mesh)
         manual = _manual_axes(own, names)
         given = Arguments.besides("shard_map", function, args, {}, ())
@@ -150,7 +150,9 @@ def shard_map(
     compiled, evaluator = Compiled(named_after(bound, f), JitLayouts({})), default_trace()
 
     @hiding_frames
-    def missed(made: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
+    def missed(
+        made: Callable[..., PyTree], *args: PyTree, **kwargs: PyTree
+    ) -> tuple[object, object, bool]:
         if _state.trace is evaluator and _state.mesh is None and is_outermost():
             try:
                 return made(*args, **kwargs)
@@ -167,7 +169,7 @@ def shard_map(
     return compiled.function(missed, f, again)
 
 
-def _is_spec(value: Any) -> bool:
+def _is_spec(value: object) -> bool:
     return value is None or isinstance(value, PartitionSpec)
 
 
@@ -203,7 +205,9 @@ def _names(sharding: TensorSharding, manual: tuple[str, ...]) -> list[tuple[str,
     return [tuple([name for name in manual if (name in used) is flag]) for flag in (True, False)]
 
 
-def _side(mesh: Mesh, shape: Any, spec: Any, manual: tuple[str, ...]) -> TensorSharding:
+def _side(
+    mesh: Mesh, shape: AnyShape, spec: PartitionSpec | None, manual: tuple[str, ...]
+) -> TensorSharding:
     """The sharding that a spec means, in which every manual axis is mentioned."""
     if not _is_spec(spec):
         problem, advice = f"{spec!r} is no spec", "Give jax.sharding.PartitionSpec, or None."
@@ -220,14 +224,16 @@ def _side(mesh: Mesh, shape: Any, spec: Any, manual: tuple[str, ...]) -> TensorS
     return sharding.replicated_along(rest, MESH_NAME)
 
 
-def _piece(shape: Any, sharding: TensorSharding, index: int) -> Any:
+def _piece(shape: AnyShape, sharding: TensorSharding, index: int) -> AnyShape:
     if not isinstance(shape, Shape):
         return shape
     check_pieces("shard_map", f"argument {index}", shape, sharding)
     return sharding.local_shape(shape)
 
 
-def _check_results(staged: Staged, described: Any, alike: Names, differing: Names) -> None:
+def _check_results(
+    staged: Staged, described: Sequence[tuple[AnyShape, object]], alike: Names, differing: Names
+) -> None:
     """Refuses results that devices have different ones of where specs say that all are the same."""
     for number, (names, axes) in enumerate(zip(alike, differing, strict=True)):
         stray = [name for name in names if name in axes]
@@ -260,7 +266,7 @@ def of_first(
     if not any(stray):
         return graph
 
-    def function(*operands: Any) -> list[Any]:
+    def function(*operands: Array) -> list[Array]:
         found, channels = evaluate_graph(graph, operands), itertools.count(1)
         for number, names in enumerate(stray):
             if names:
@@ -271,16 +277,17 @@ def of_first(
     return program(function, graph.input_shapes, graph.name)
 
 
-def _first_along(axis: MeshAxis, value: Any) -> Any:
+def _first_along(axis: MeshAxis, value: Array) -> Array:
     """The first device's value on all: bit by bit, as a sum of floats has no -0."""
     kind = array_shape(value).element_type
     if kind.is_complex:
-        return ops.complex(*[_first_along(axis, part(value)) for part in (ops.real, ops.imag)])
+        real, imag = (_first_along(axis, part(value)) for part in (ops.real, ops.imag))
+        return ops.complex(real, imag)
     if not kind.is_float or kind.bits not in _WORDS:
         return ops.convert_element_type(_sum_of_first(axis, value), kind)
 
     @custom_jvp
-    def first(number: Any) -> Any:
+    def first(number: Array) -> Array:
         words = ops.bitcast_convert_type(number, f"u{kind.bits}")
         found = ops.convert_element_type(_sum_of_first(axis, words), f"u{kind.bits}")
         return ops.bitcast_convert_type(found, kind)
@@ -293,7 +300,7 @@ def _first_along(axis: MeshAxis, value: Any) -> Any:
 _WORDS = (4, 8, 16, 32, 64)
 
 
-def _sum_of_first(axis: MeshAxis, value: Any) -> Any:
+def _sum_of_first(axis: MeshAxis, value: Array) -> Array:
     """The sum of the first device's value and of zeros; small integers become larger ones."""
     kind = array_shape(value).element_type
     if kind.bits < 32 and not kind.is_inexact:  # what no collective between GPUs knows

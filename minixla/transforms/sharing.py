@@ -7,21 +7,22 @@ function lives.
 
 import inspect
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from functools import wraps
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from minixla.core.attributes import exact
 from minixla.engine import stage_for_jax
 from minixla.transforms.arguments import ORIGIN, Cache
 from minixla.transforms.typed_functions import Function, Wrapper
+from minixla.typing import PyTree
 
 
 class _Making(NamedTuple):
     """The record of a transformation and its options; equal records mean equal results."""
 
-    key: Any
+    key: Hashable
     make: Callable[[Function], Function]
 
     def __eq__(self, other: object) -> bool:
@@ -34,14 +35,20 @@ class _Making(NamedTuple):
 class _Origin:
     """The original function and how it was transformed; copied attributes do not copy it."""
 
-    def __init__(self, made: Any, making: _Making, fun: Any) -> None:
+    def __init__(self, made: Function, making: _Making, fun: Function) -> None:
         self.made, self.making, self.fun = weakref.ref(made), making, fun
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return object, ()  # other processes share nothing
 
 
-def remembered_by(made: Any, fun: Any, transformation: Any, args: Any, kwargs: Any) -> None:
+def remembered_by(
+    made: Function,
+    fun: Function,
+    transformation: Function,
+    args: Sequence[object],
+    kwargs: Mapping[str, object],
+) -> None:
     """Record on a function that `transformation(fun, *args, **kwargs)` returned it."""
     key = transformation, exact(args), exact(tuple(sorted(kwargs.items())))
     with suppress(TypeError):  # the arguments cannot be hashed
@@ -54,7 +61,7 @@ def shares(transformation: Wrapper) -> Wrapper:
     """Decorate a transformation so that `jit` recognizes its functions."""
 
     @wraps(transformation)
-    def transformed(fun: Any, *args: Any, **kwargs: Any) -> Any:
+    def transformed(fun: Function, *args: PyTree, **kwargs: PyTree) -> PyTree:
         made = transformation(fun, *args, **kwargs)
         remembered_by(made, fun, transformed, args, kwargs)
         return made
@@ -70,8 +77,10 @@ class Shared:
         graphs: the graphs in our traces, by static arguments.
     """
 
-    def __init__(self, fun: Any, found: weakref.ref[Any], makings: tuple[_Making, ...]) -> None:
-        def again(*args: Any, **kwargs: Any) -> Any:
+    def __init__(
+        self, fun: Function, found: weakref.ref[Function], makings: tuple[_Making, ...]
+    ) -> None:
+        def again(*args: PyTree, **kwargs: PyTree) -> PyTree:
             made = found()
             assert made is not None, "a jitted function holds its function"
             for each in makings:
@@ -86,14 +95,14 @@ class Shared:
         for name in ("__name__", "__qualname__", "__module__", "__doc__", "__signature__"):
             with suppress(AttributeError):
                 setattr(staged, name, getattr(again if "sign" in name else fun, name))
-        self.graphs: dict[Any, Cache] = {}
+        self.graphs: dict[Hashable, Cache] = {}
 
 
 #: Keyed by the identity of live functions.
-_SHARED: dict[int, tuple[weakref.ref[Any], dict[Any, Shared]]] = {}
+_SHARED: dict[int, tuple[weakref.ref[Function], dict[tuple[_Making, ...], Shared]]] = {}
 
 
-def shared_by(fun: Any) -> Shared | None:
+def shared_by(fun: Function) -> Shared | None:
     """Return the traces shared by functions with the record of `fun`; None without a record."""
     origin, makings = fun, []
     while isinstance(noted := getattr(origin, "__dict__", {}).get(ORIGIN), _Origin):

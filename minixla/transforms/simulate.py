@@ -3,7 +3,7 @@
 from collections.abc import Callable, MutableSequence, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 
@@ -13,19 +13,22 @@ from minixla.core.tracebacks import api_boundary
 from minixla.reference_evaluator.simulation import Simulation
 from minixla.transforms.arguments import checked_function, misfit
 from minixla.transforms.evaluation import reference
+from minixla.typing import PyTree
 
-Program = Callable[..., Any]
+Program = Callable[..., PyTree]
+Grid = Sequence[Sequence[Any]]
+Item = TypeVar("Item")
 
 
 @api_boundary
 def simulate(
     programs: Program | Sequence[Sequence[Program]],
-    arguments: Sequence[Sequence[Sequence[Any]]],
+    arguments: Sequence[Sequence[Sequence[PyTree]]],
     *,
-    infeed: Sequence[Any] = (),
-    outfeed: MutableSequence[Any] | None = None,
-    host: dict[int, list[Any]] | None = None,
-) -> list[list[Any]]:
+    infeed: Sequence[PyTree] = (),
+    outfeed: MutableSequence[PyTree] | None = None,
+    host: dict[int, list[PyTree]] | None = None,
+) -> list[list[PyTree]]:
     """The results of the programs of many processes, run together in NumPy without devices.
 
     Each program is evaluated as `mx.reference` does; transformations may be used inside it.
@@ -69,7 +72,7 @@ def simulate(
     # JAX's 64-bit mode belongs to a thread: those of the processes take it over.
     wide = canonical_element_type(F64) is F64
 
-    def run(program: Program, given: Sequence[Any]) -> Any:
+    def run(program: Program, given: Sequence[PyTree]) -> PyTree:
         with jax.enable_x64(wide):
             return reference(program)(*given)
 
@@ -77,7 +80,7 @@ def simulate(
     closed = [partial(run, checked_function(each, "simulate"), given) for each, given in pairs]
     is_listed = isinstance(infeed, Sequence)
     check_arguments("simulate", infeed=(infeed, is_listed, "a list of arrays and tuples of arrays"))
-    queues: list[Sequence[Any]] = [tuple(infeed)] * (rows * columns)
+    queues: list[Sequence[PyTree]] = [tuple(infeed)] * (rows * columns)
     if infeed and all(isinstance(row, list) for row in infeed):  # not items, but their nesting
         queues = list(chain.from_iterable(_checked_grid("infeed", infeed, (rows, columns))))
     simulation = Simulation(closed, columns, queues, {} if host is None else host)
@@ -87,7 +90,7 @@ def simulate(
     return _nested(results, columns)
 
 
-def _checked_grid(name: str, grid: Any, sizes: tuple[int, int] | None = None) -> Any:
+def _checked_grid(name: str, grid: Grid, sizes: tuple[int, int] | None = None) -> Grid:
     """A list of lists of equal length (of `sizes`), as it is."""
     is_grid = isinstance(grid, Sequence) and all(isinstance(row, Sequence) for row in grid)
     lengths = [len(row) for row in grid] if is_grid else []
@@ -108,5 +111,5 @@ def _checked_grid(name: str, grid: Any, sizes: tuple[int, int] | None = None) ->
     return grid
 
 
-def _nested(values: Sequence[Any], columns: int) -> list[list[Any]]:
+def _nested(values: Sequence[Item], columns: int) -> list[list[Item]]:
     return [list(values[start : start + columns]) for start in range(0, len(values), columns)]

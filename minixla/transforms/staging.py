@@ -1,6 +1,6 @@
 """Functions of pytrees as graphs that an operation of a program runs: branches, bodies, calls."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
@@ -9,12 +9,15 @@ import jax.core
 from minixla.core.attributes import spelling
 from minixla.core.element_types import S64, canonical_element_type
 from minixla.core.graph import Graph, Value, hoist_constants
+from minixla.core.shapes import AnyShape
 from minixla.core.tracing import GraphTrace, Tracer, _state, tracing, weak_type_of
 from minixla.engine.devices import surroundings
 from minixla.engine.float0 import flatten, structure_places
 from minixla.engine.random_keys import shapes_of_members
+from minixla.engine.structures import PyTreeDef
 from minixla.transforms.arguments import Arguments, Cache, Signature, flatten_prefix, misfit
 from minixla.transforms.typed_functions import Function
+from minixla.typing import Array, PyTree
 
 
 class Staged(NamedTuple):
@@ -22,10 +25,10 @@ class Staged(NamedTuple):
 
     graph: Graph  # takes what is read and the leaves of the arguments
     read: list[Any]  # arrays and tracers from outside
-    result_tree: Any
+    result_tree: PyTreeDef
     weak: list[bool]  # of each leaf of the result
 
-    def results(self, leaves: Sequence[Any]) -> Any:
+    def results(self, leaves: Sequence[Array]) -> PyTree:
         """The function's result for the outputs of the graph."""
         if any(self.weak):
             pairs = zip(leaves, self.weak, strict=True)
@@ -33,14 +36,19 @@ class Staged(NamedTuple):
         return jax.tree.unflatten(self.result_tree, leaves)
 
     def described_by(
-        self, subject: str, name: str, prefix: Any, *kind: Any
-    ) -> list[tuple[Any, Any]]:
+        self,
+        subject: str,
+        name: str,
+        prefix: PyTree,
+        what: str = "an integer",
+        is_leaf: Callable[[object], bool] | None = None,
+    ) -> list[tuple[AnyShape, Any]]:
         """For each array of the result its shape, as users see it, and its leaf of a prefix tree.
 
-        `name` is the option that gives this, `kind` what `flatten_prefix` takes besides.
+        `name` is the option that gives this, the others are as in `flatten_prefix`.
         """
         shapes = shapes_of_members(self.result_tree, list(self.graph.output_shapes))
-        found = flatten_prefix(subject, name, self.result_tree, prefix, *kind)
+        found = flatten_prefix(subject, name, self.result_tree, prefix, what, is_leaf)
         return list(zip(shapes, found, strict=True))
 
 
@@ -67,7 +75,13 @@ def stage(fun: Function, signature: Signature, name: str | None = None) -> Stage
     return Staged(graph, read, found.result_tree, found.weak)
 
 
-def stage_once(cache: Cache, given: Arguments, static: Any, at: Signature, fun: Any) -> Staged:
+def stage_once(
+    cache: Cache,
+    given: Arguments,
+    static: Iterable[tuple[Hashable, object]],
+    at: Signature,
+    fun: Function,
+) -> Staged:
     """`stage`, or what it gave before for the same; `static`: names or positions with values."""
     mode = canonical_element_type(S64)
     axes = tuple([(name, type(axis), axis and axis.key) for name, axis in _state.axes])
@@ -83,7 +97,7 @@ def stage_once(cache: Cache, given: Arguments, static: Any, at: Signature, fun: 
     return found
 
 
-def static_key(subject: str, name: Any, value: Any) -> Any:
+def static_key(subject: str, name: Hashable, value: object) -> Hashable:
     """A static argument in a key: 1, 1.0 and True are different."""
     try:
         hash(value)
@@ -94,7 +108,7 @@ def static_key(subject: str, name: Any, value: Any) -> Any:
     return name, spelling(value), value
 
 
-def reading_all(functions: Sequence[Staged]) -> tuple[list[Graph], list[Any]]:
+def reading_all(functions: Sequence[Staged]) -> tuple[list[Graph], list[Array]]:
     """Graphs that take all that any of them reads, once, then the arguments; and what they read."""
     owns = [dict(zip(map(id, each.read), each.graph.inputs, strict=False)) for each in functions]
     shapes = {key: value.shape for own in owns for key, value in own.items()}

@@ -6,12 +6,13 @@ import typing
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypedDict, TypeVar
 
+from minixla.typing import PyTree
+
 if typing.TYPE_CHECKING:
     from minixla.core.graph import Graph
     from minixla.transforms.layouts import MeshLike
-    from minixla.typing import PyTree
 
-Function = Callable[..., Any]
+Function = Callable[..., PyTree]
 Wrapper = TypeVar("Wrapper", bound=Function)
 #: The parameters and the result of a function that is transformed.
 Parameters = ParamSpec("Parameters")
@@ -30,7 +31,7 @@ class Jitted(Protocol[Parameters, _Given]):
     """What `jit` gives: the function, and what `jax.jit`'s object offers."""
 
     __name__: str
-    __wrapped__: Callable[..., Any]
+    __wrapped__: Callable[..., PyTree]
 
     def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> _Given:
         """The function's result."""
@@ -43,15 +44,15 @@ class Jitted(Protocol[Parameters, _Given]):
         self: Jitted[Concatenate[Any, _Others], _Bound], instance: object, owner: type | None = None
     ) -> Jitted[_Others, _Bound]: ...
 
-    def lower(self, *args: Any, **kwargs: Any) -> Any:
+    def lower(self, *args: PyTree, **kwargs: PyTree) -> PyTree:
         """JAX's stage, to be compiled ahead of time."""
         ...
 
-    def trace(self, *args: Any, **kwargs: Any) -> Any:
+    def trace(self, *args: PyTree, **kwargs: PyTree) -> PyTree:
         """JAX's stage before that."""
         ...
 
-    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+    def eval_shape(self, *args: PyTree, **kwargs: PyTree) -> PyTree:
         """The result's shapes and types."""
         ...
 
@@ -59,11 +60,11 @@ class Jitted(Protocol[Parameters, _Given]):
         """Forgets programs and traces."""
         ...
 
-    def graph(self, *args: Any, **kwargs: Any) -> Graph:
+    def graph(self, *args: PyTree, **kwargs: PyTree) -> Graph:
         """The graph for these arguments."""
         ...
 
-    def shardings(self, *args: Any, **kwargs: Any) -> Any:
+    def shardings(self, *args: PyTree, **kwargs: PyTree) -> PyTree:
         """How every instruction's result lies over devices."""
         ...
 
@@ -75,13 +76,13 @@ class JitOptions(TypedDict, total=False):
     static_argnames: str | Iterable[str] | None
     donate_argnums: int | Sequence[int] | None
     donate_argnames: str | Iterable[str] | None
-    in_shardings: Any
-    out_shardings: Any
+    in_shardings: PyTree
+    out_shardings: PyTree
     keep_unused: bool
-    device: Any
+    device: object
     backend: str | None
     inline: bool
-    compiler_options: dict[str, Any] | None
+    compiler_options: dict[str, object] | None
     mesh: MeshLike | None
 
 
@@ -91,7 +92,7 @@ class PmapOptions(TypedDict, total=False):
     in_axes: int | Sequence[PyTree] | None
     out_axes: PyTree
     static_broadcasted_argnums: int | Sequence[int]
-    devices: Sequence[Any] | None
+    devices: Sequence[object] | None
     backend: str | None
     axis_size: int | None
     donate_argnums: int | Sequence[int]

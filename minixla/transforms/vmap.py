@@ -1,14 +1,13 @@
 """vmap: a function applied to every member of a batch at once."""
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
 
 from jax.tree_util import tree_map, tree_unflatten
 
 from minixla.core.argument_kinds import checks_kinds
 from minixla.core.batching import BatchTrace
 from minixla.core.registry import role
-from minixla.core.shapes import Shape
+from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import _state, shape_of, under, weak_type_of
 from minixla.engine.float0 import is_float0, member_of, places, stand_in, with_axis
 from minixla.engine.random_keys import flatten, key_ranks, shapes_of_members
@@ -17,7 +16,7 @@ from minixla.transforms.named_axes import batch_axis, mapped_axis
 from minixla.transforms.pytree_paths import leaf_shapes
 from minixla.transforms.sharing import shares
 from minixla.transforms.typed_functions import Parameters, Result
-from minixla.typing import PyTree
+from minixla.typing import ArrayLike, PyTree
 
 
 @shares
@@ -57,7 +56,7 @@ def vmap(
     """
 
     @in_place_of(fun, "vmap")
-    def mapped(*args: Any, **kwargs: Any) -> Any:
+    def mapped(*args: PyTree, **kwargs: PyTree) -> PyTree:
         given = Arguments("vmap", fun, *tree_map(stand_in, (args, kwargs)))
         # What is not mapped may be anything: a flag, a string.
         _, axes, size = mapped_shapes("vmap", given, in_axes, axis_size, only_mapped=True)
@@ -83,8 +82,8 @@ def vmap(
 
 
 def mapped_shapes(
-    subject: str, given: Arguments, in_axes: Any, size: int | None, only_mapped: bool = False
-) -> tuple[list[Any], list[int | None], int]:
+    subject: str, given: Arguments, in_axes: PyTree, size: int | None, only_mapped: bool = False
+) -> tuple[list[AnyShape], list[int | None], int]:
     """Leaves' shapes (with `only_mapped` others may be anything), their mapped axes, their size."""
     axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     listed = flatten_prefix(subject, "in_axes", given.given, axes)
@@ -117,7 +116,12 @@ def mapped_shapes(
 
 
 def out_axis(
-    subject: str, shape: Any, axis: Any, where: Callable[[], str], value: Any, hidden: int = 0
+    subject: str,
+    shape: AnyShape,
+    axis: int | None,
+    where: Callable[[], str],
+    value: object,
+    hidden: int = 0,
 ) -> int | None:
     """Where the mapped axis is, from the front, of which `hidden` last dimensions are no user's."""
     if not isinstance(shape, Shape):
@@ -131,7 +135,9 @@ def out_axis(
     raise misfit(subject, problem, [f"{where()} is {value!s}"], advice)
 
 
-def _unbatch(trace: BatchTrace, output: Any, axis: Any, key_rank: int, where: Any) -> Any:
+def _unbatch(
+    trace: BatchTrace, output: ArrayLike, axis: int | None, key_rank: int, where: Callable[[], str]
+) -> ArrayLike:
     if is_float0(output):
         return output if axis is None else with_axis(output, trace.size, axis)
     (value,), source = trace.taken_apart(output)

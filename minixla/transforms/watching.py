@@ -3,8 +3,8 @@
 import copy
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, NamedTuple, TypeAlias
 
 import jax.core
 import numpy as np
@@ -12,14 +12,18 @@ import numpy as np
 from minixla.core.element_types import element_type
 from minixla.core.errors import InfinityError, MinixlaError, NaNError, explain
 from minixla.core.operation import Operation
-from minixla.core.reverse import LinearTracer
+from minixla.core.reverse import Cotangents, Gradients, LinearTracer, Node, Pullback
 from minixla.core.shapes import TupleValue, shape_of_data
 from minixla.core.source import ReverseSource
 from minixla.core.state import held
 from minixla.core.tracer import WrappingTracer
 from minixla.core.tracing import Trace, Tracer, _state, under
+from minixla.core.value_types import Results
 from minixla.reference_evaluator.trace import ReferenceTracer
+from minixla.typing import Array
 
+#: A NumPy array, several, or None where a value is not known yet.
+Numbers: TypeAlias = "np.ndarray | tuple[Numbers, ...] | list[Numbers] | None"
 # More operands are not shown.
 _MOST_SHOWN = 6
 
@@ -61,9 +65,9 @@ class Kind(NamedTuple):
     noun: str
     test: Callable[[np.ndarray], np.ndarray]
     error: type[MinixlaError]
-    jax_check: Callable[[bool], Any]
+    jax_check: Callable[[bool], AbstractContextManager[object]]
 
-    def is_in(self, value: Any) -> bool:
+    def is_in(self, value: Numbers) -> bool:
         """Whether an array, or a member of a sequence, holds it; what is not known does not."""
         if isinstance(value, (tuple, list)):
             return any(map(self.is_in, value))
@@ -96,21 +100,22 @@ class NumberWatch(NamedTuple):
     """What is looked for; see `ThreadState.watch`. A `token` makes functions be traced anew."""
 
     kinds: tuple[Kind, ...] = ()
-    token: Any = None
+    token: object = None
 
-    def pull(self, node: Any, given: Any) -> Sequence[Any]:
+    def pull(self, node: Node, given: Cotangents) -> Gradients:
         """What a node's pullback gives, which must not make the first that is looked for."""
         operation = node.operation
+        pullback: Any = node.pullback  # None only for inputs
         if node.source is not None:
             _state.source = source = ReverseSource(*node.source)
             source.operation = operation
         # What runs programs is looked into.
         runs_programs = operation and (operation.linearize is not None or operation.forward)
         if not self.kinds or operation is None or runs_programs:
-            return node.pullback(given)
+            return pullback(given)
         with self._resting():
-            found = node.pullback(given)
-        self._check_rule("reverse", operation, [*given.values()], found, lambda: _read(node))
+            found = pullback(given)
+        self._check_rule("reverse", operation, [*given.values()], found, lambda: _read(pullback))
         return found
 
     def jvp(self, operation: Operation) -> Callable[..., Any]:
@@ -118,7 +123,9 @@ class NumberWatch(NamedTuple):
         if not self.kinds:
             return operation.jvp
 
-        def rule(primals: Sequence[Any], tangents: Sequence[Any], results: Any) -> Any:
+        def rule(
+            primals: Sequence[Array], tangents: Sequence[Any], results: Results
+        ) -> Results | None:
             recorder = next((t._trace.recorder for t in tangents if type(t) is LinearTracer), None)
             start = len(recorder.nodes) if recorder is not None else 0
             with self._resting():
@@ -140,7 +147,14 @@ class NumberWatch(NamedTuple):
         with held("watch", self._replace(kinds=())), without_jax_checks():
             yield
 
-    def _check_rule(self, way: str, op: Operation, before: Any, after: Any, read: Any) -> None:
+    def _check_rule(
+        self,
+        way: str,
+        op: Operation,
+        before: Sequence[object],
+        after: Sequence[object],
+        read: Callable[[], Sequence[object]],
+    ) -> None:
         """Raises an error where a rule makes what is looked for of values that do not hold it."""
         what = "tangent" if way == "forward" else "cotangent"
         for kind in self.kinds:
@@ -160,14 +174,14 @@ def looking_for(trace: Trace, watch: NumberWatch) -> Iterator[None]:
         yield
 
 
-def _read(node: Any) -> list[Any]:
+def _read(pullback: Pullback) -> list[object]:
     """The operands and results that a node's pullback computes with."""
-    held = inspect.getclosurevars(node.pullback).nonlocals
+    held = inspect.getclosurevars(pullback).nonlocals
     results = held.get("results", ())
     return [*held.get("operands", ()), *(results if type(results) is tuple else [results])]
 
 
-def numbers(value: Any) -> Any:
+def numbers(value: object) -> Any:  # noqa: ANN401  # as nested as the value
     """A value as a NumPy array, several as a tuple of such; None where it is not known yet."""
     while isinstance(value, WrappingTracer):
         value = value.value
@@ -183,7 +197,9 @@ def numbers(value: Any) -> Any:
     return np.asarray(value)
 
 
-def shown(kind: Kind, operation: Operation, operands: Any, results: Any) -> list[str]:
+def shown(
+    kind: Kind, operation: Operation, operands: Sequence[Numbers], results: Sequence[Numbers]
+) -> list[str]:
     """Lines that show operands and results, and the elements where it is first."""
     named = zip(operation.operand_labels(len(operands)), operands, strict=True)
     pairs = [(name, x) for name, x in named if isinstance(x, np.ndarray)][:_MOST_SHOWN]
@@ -197,7 +213,7 @@ def shown(kind: Kind, operation: Operation, operands: Any, results: Any) -> list
     return [*lines, f"there {', '.join(alike)}"] if alike and bad.size > 1 else lines
 
 
-def _summary(array: Any, kind: Kind | None = None) -> str:
+def _summary(array: Numbers, kind: Kind | None = None) -> str:
     """The shape of an array and between which values its elements are, or where those of a kind."""
     if not isinstance(array, np.ndarray) or (kind is not None and not kind.is_in(array)):
         return ""
