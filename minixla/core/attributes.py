@@ -123,7 +123,7 @@ def attribute(
     *,
     stablehlo: str | None = "=",
     hlo: str | None = "=",
-) -> Any:  # noqa: ANN401  # type checkers take the annotation
+) -> Any:  # noqa: ANN401  # the annotation says the type
     """Declares one attribute of an operation, in its class.
 
     `size: int = attribute(Integer(1))` there makes `self.size` in its rules.

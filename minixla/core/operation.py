@@ -99,9 +99,8 @@ class Operation(Record):
     is_elementwise: ClassVar[bool] = False
     is_call: ClassVar[bool] = False
     is_cheap: ClassVar[bool] = False
-    _inferred: ClassVar[
-        dict[tuple[AnyShape, ...], Shapes]
-    ] = {}  # for each record: result shapes by operand shapes
+    # For each record: result shapes by operand shapes.
+    _inferred: ClassVar[dict[tuple[AnyShape, ...], Shapes]] = {}
     has_side_effect: ClassVar[bool] = False
     zero_derivative: ClassVar[str | None] = None
     no_derivative: ClassVar[str | None] = None

@@ -17,7 +17,7 @@ from minixla.core.value_types import Array, Results
 
 #: Where a cotangent goes: a node and the index of the result; None where none is wanted.
 Target = tuple["Node", int] | None
-#: Of results, by index, and of operands, where None is zero.
+#: Cotangents of results by index, and cotangents of operands, where None is zero.
 Cotangents = dict[int, Any]
 Gradients = Sequence[Any]
 Pullback = Callable[[Cotangents], Gradients]
@@ -223,9 +223,8 @@ def _pullback(
     for each in operands:  # every step asks: any(map(...)) takes twice as long
         are_dynamic = are_dynamic or is_dynamic(each)
 
-    def pullback(
-        cotangents: Cotangents,
-    ) -> Gradients:  # in less time than a longer annotation takes
+    # Every step evaluates these annotations, so they are names.
+    def pullback(cotangents: Cotangents) -> Gradients:
         wanted = cotangents[0] if count is None else tuple(map(cotangents.get, range(count)))
         found = rule(wanted, operands, *given)
         return list(map(with_sizes_of, found, operands)) if are_dynamic else found

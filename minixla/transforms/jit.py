@@ -113,7 +113,7 @@ def jit(fun: Function | None = None, /, **options: Unpack[JitOptions]) -> Functi
     return found
 
 
-def _reduced(wrapper: Any, made_again: tuple[object, ...]) -> object:  # noqa: ANN401  # of a weak reference
+def _reduced(wrapper: Any, made_again: tuple[object, ...]) -> object:  # noqa: ANN401  # from a weakref
     """How it is pickled: by its name, where that finds it in other processes too."""
     module, found = wrapper.__module__, None
     if module != "__main__":
