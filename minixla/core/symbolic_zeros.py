@@ -215,7 +215,7 @@ def pullback_by(
 
 def call_vjp_graphs(
     graphs: ReverseGraphs, operands: Sequence[Array]
-) -> tuple[tuple[Array, ...], Pullback]:
+) -> tuple[tuple[Any, ...], Pullback]:
     """Runs the forward half; returns the results and the pullback that runs the other."""
     call, count = role("call"), len(graphs.active_outputs)
     everything = call(graphs.forward, *operands)
