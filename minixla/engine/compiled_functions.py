@@ -5,12 +5,12 @@ other arguments are static: there is a compiled function for each value.
 """
 
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from inspect import signature
 from itertools import islice
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import jax
 import numpy as np
@@ -24,11 +24,14 @@ from minixla.core.tracer import Tracer
 from minixla.core.whole_programs import plain_flags
 from minixla.engine.foreign_code import raise_ours
 from minixla.engine.program import jit_staged, stage_for_jax
+from minixla.engine.structures import PyTreeDef
+from minixla.typing import ArrayLike, PyTree
 
 _MOST_COMPILED = 256  # for each function: each call may have a new option
 _NUMBERS = (bool, int, float, complex)
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, partial)
 _OPERAND = "operand"
+Entry = TypeVar("Entry")
 # Types of static arguments for which equal values are interchangeable.
 _PLAIN = {bool, int, str, type(None), type}
 
@@ -41,19 +44,19 @@ class _Kept(NamedTuple):
         is_exact: whether floats are static because the function needs their values.
     """
 
-    run: Callable[..., Any]
+    run: Callable[..., PyTree]
     is_exact: bool
 
 
 class _Form(NamedTuple):
     """Calls with the same argument types: which are static, and the compiled functions."""
 
-    static: Callable[[Sequence[Any]], tuple[Any, ...]]
-    operands: Callable[[Sequence[Any]], Sequence[Any]]
-    compiled: dict[tuple[Any, ...], Callable[..., Any]]
+    static: Callable[[Sequence[object]], tuple[object, ...]]
+    operands: Callable[[Sequence[object]], Sequence[object]]
+    compiled: dict[object, Callable[..., PyTree]]
 
 
-def _unused(*_: Any) -> Any:
+def _unused(*_: object) -> NoReturn:
     raise AssertionError("the floats are static")
 
 
@@ -68,25 +71,25 @@ class _Given(NamedTuple):
         keywords: the names of the last arguments.
     """
 
-    key: Any
-    leaves: list[Any]
+    key: Hashable
+    leaves: list[object]
     fixed: list[bool]
-    parts: list[tuple[int, Any]]
+    parts: list[tuple[int, PyTreeDef | None]]
     keywords: tuple[str, ...]
 
     @property
-    def operands(self) -> list[Any]:
+    def operands(self) -> list[object]:
         """Return the leaves that are not static."""
         return [
             leaf for leaf, is_static in zip(self.leaves, self.fixed, strict=True) if not is_static
         ]
 
-    def rebuilder(self) -> Callable[[Sequence[Any]], tuple[list[Any], dict[str, Any]]]:
+    def rebuilder(self) -> Callable[[Sequence[object]], tuple[list[PyTree], dict[str, PyTree]]]:
         """Return a function from operands to args and kwargs that does not keep the operands."""
         fixed, parts, keywords = self.fixed, self.parts, self.keywords
         static = [x if is_static else None for x, is_static in zip(self.leaves, fixed, strict=True)]
 
-        def rebuild(operands: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+        def rebuild(operands: Sequence[object]) -> tuple[list[PyTree], dict[str, PyTree]]:
             rest = iter(operands)
             pairs = zip(static, fixed, strict=True)
             leaves = iter([x if is_static else next(rest) for x, is_static in pairs])
@@ -114,20 +117,20 @@ class CompiledFunctions:
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Callable[..., PyTree],
         names: Sequence[str] = (),
         known: Sequence[str] = (),
         numbers: bool = False,
     ) -> None:
         self._function, self._names, self._known = function, names, known
         self._numbers = numbers
-        self._kept: dict[Any, _Kept] = {}
+        self._kept: dict[object, _Kept] = {}
         #: Calls in which the function needs the value of an operand.
-        self._unknowable: dict[Any, None] = {}
-        self._forms: dict[Any, _Form] = {}
+        self._unknowable: dict[object, None] = {}
+        self._forms: dict[object, _Form] = {}
         self._is_declared = False
 
-    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def __call__(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> PyTree:
         """Return the function's result, or NotImplemented."""
         values = (*args, *kwargs.values()) if kwargs else args
         form = self._forms.get((*map(type, values), *kwargs))
@@ -144,7 +147,7 @@ class CompiledFunctions:
             raise_ours(error, self._function.__name__)
             raise
 
-    def _general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _general(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> PyTree:
         if not self._is_declared:
             self._declare()
         given = self._taken_apart(args, kwargs)
@@ -165,7 +168,9 @@ class CompiledFunctions:
             self._bounded(self._kept)[given.key] = _Kept(_unused, True)
         return result
 
-    def _remember_form(self, given: _Given, args: Any, kwargs: Any) -> None:
+    def _remember_form(
+        self, given: _Given, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]
+    ) -> None:
         """Cache the compiled function under these argument types."""
         values = (*args, *kwargs.values())
         kinds = (*map(type, values), *kwargs)
@@ -176,7 +181,7 @@ class CompiledFunctions:
         run = self._kept[given.key].run
         self._bounded(form.compiled)[form.static(values)] = run
 
-    def _result(self, given: _Given) -> Any:
+    def _result(self, given: _Given) -> PyTree:
         """Run the compiled function, and cache it if it succeeds."""
         kept = self._kept.get(given.key)
         if given.key in self._unknowable:
@@ -194,10 +199,10 @@ class CompiledFunctions:
             self._bounded(self._kept)[given.key] = found
         return result
 
-    def _compiled(self, given: _Given) -> Callable[..., Any]:
+    def _compiled(self, given: _Given) -> Callable[..., PyTree]:
         function, rebuild = self._function, given.rebuilder()
 
-        def whole(*operands: Any) -> Any:
+        def whole(*operands: ArrayLike) -> PyTree:
             args, kwargs = rebuild(operands)
             return function(*args, **kwargs)
 
@@ -205,7 +210,7 @@ class CompiledFunctions:
         return jit_staged(stage_for_jax(whole))
 
     @staticmethod
-    def _bounded(cache: dict[Any, Any]) -> dict[Any, Any]:
+    def _bounded(cache: dict[object, Entry]) -> dict[object, Entry]:
         if len(cache) >= _MOST_COMPILED:
             cache.clear()
         return cache
@@ -225,13 +230,20 @@ class CompiledFunctions:
         self._flags = frozenset(flags)
         self._is_declared = True
 
-    def _taken_apart(self, args: Any, kwargs: Any, is_exact: bool = False) -> _Given | None:
+    def _taken_apart(
+        self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree], is_exact: bool = False
+    ) -> _Given | None:
         """Flatten the arguments; floats are static if `is_exact`. None: not compiled."""
         by_position, count = self._by_position, len(args)
         if not self._places.isdisjoint(kwargs) or (count > len(by_position) and not self._stars):
             return None
         names = [*by_position[:count], *[self._stars] * (count - len(by_position)), *kwargs]
-        leaves, fixed, parts, key = list[Any](), list[bool](), list[tuple[int, Any]](), list[Any]()
+        leaves, fixed, parts, key = (
+            list[object](),
+            list[bool](),
+            list[tuple[int, Any]](),
+            list[object](),
+        )
         for name, value in zip(names, (*args, *kwargs.values()), strict=True):
             if name in self._flags and type(value) is not bool:
                 value = plain_flags(self._function.__name__, (name,), {name: value}).get(
@@ -260,7 +272,7 @@ class CompiledFunctions:
         return _Given(told, leaves, fixed, parts, keywords)
 
 
-def _getter(places: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+def _getter(places: Sequence[int]) -> Callable[[Sequence[object]], tuple[object, ...]]:
     """Return a function that takes the given items of a sequence."""
     if list(places) == list(range(places[0], places[-1] + 1) if places else ()):
         return itemgetter(slice(places[0], places[-1] + 1) if places else slice(0))
@@ -272,7 +284,7 @@ def _is_flat(tree: Any, flags: Sequence[bool]) -> bool:
     return len(flags) == tree.num_nodes - 1 and all(flags)
 
 
-def _form_of(given: _Given, values: Sequence[Any]) -> _Form | None:
+def _form_of(given: _Given, values: Sequence[object]) -> _Form | None:
     """Return the form of a call, or None if the fast lookup cannot distinguish such calls."""
     static, operands = list[int](), list[int]()
     leaves = iter(zip(given.leaves, given.fixed, strict=True))
@@ -296,7 +308,7 @@ def _form_of(given: _Given, values: Sequence[Any]) -> _Form | None:
     if not has_trees:
         return _Form(_getter(static), _getter(operands), {})
 
-    def told(values: Sequence[Any]) -> tuple[Any, ...]:
+    def told(values: Sequence[object]) -> tuple[object, ...]:
         found = [values[index] for index in static]
         kinds = [tuple(map(type, each)) for each in found if type(each) is tuple]
         return (*found, *kinds, *[tree_structure(values[index]) for index in operands])
@@ -304,13 +316,13 @@ def _form_of(given: _Given, values: Sequence[Any]) -> _Form | None:
     return _Form(told, lambda values: tree_leaves([values[index] for index in operands]), {})
 
 
-def _is_leaf(value: Any) -> bool:
+def _is_leaf(value: object) -> bool:
     if isinstance(value, (list, tuple, dict)):
         return False
     return value is None or not hasattr(value, "tree_flatten")
 
 
-def _part_of_key(leaf: Any, is_operand: bool, is_exact: bool) -> Any:
+def _part_of_key(leaf: object, is_operand: bool, is_exact: bool) -> Hashable:
     """Return `_OPERAND`, or the key of a static leaf; None if the leaf is neither."""
     kind = type(leaf)
     if kind is DeclaredArray or isinstance(leaf, Tracer):

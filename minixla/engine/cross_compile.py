@@ -9,7 +9,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
@@ -27,6 +27,7 @@ from jax.tree_util import tree_structure
 from minixla.core.errors import AttributeValueError, TransformError, explain
 from minixla.engine.foreign_code import LIBRARIES
 from minixla.engine.subprocesses import Helper, HelperDied
+from minixla.typing import PyTree
 
 _SUBJECT = "platform"
 _ADVICE = "Give 'tpu v5e:2x2' (four chips; 'tpu v5e:16x16' has 256), or 'gpu h100' ('gpu h100:4' "
@@ -201,7 +202,12 @@ def analysed(compiled: Any) -> Compiled:
     return Compiled({name: float(each) for name, each in numbers.items()}, compiled.as_text())
 
 
-def exported_for(platform: Platform, jitted: Any, args: Any, kwargs: Any = None) -> bytes:
+def exported_for(
+    platform: Platform,
+    jitted: Any,
+    args: Sequence[PyTree],
+    kwargs: Mapping[str, PyTree] | None = None,
+) -> bytes:
     """A jitted function of ours or JAX's for arguments like these, as `compile_for` takes it."""
     targets: set[str] = set()
     while True:

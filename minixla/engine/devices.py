@@ -1,6 +1,6 @@
 """The devices of all processes, and the axes over which JAX maps what it is tracing."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import lru_cache
 from itertools import groupby
 from typing import Any
@@ -13,7 +13,9 @@ from minixla.core.state import state
 from minixla.engine.jax_private import get_axis_env, trace_context
 
 
-def chosen_devices(size: int, devices: Any, backend: str | None) -> tuple[Any, ...]:
+def chosen_devices(
+    size: int, devices: Iterable[Any] | None, backend: str | None
+) -> tuple[Any, ...]:
     """The devices of all processes, each of which has `size` pieces to run.
 
     They are chosen in the order of `devices`, the same in all processes; by default from all of a
@@ -47,17 +49,17 @@ def _first_of_each(size: int, found: tuple[Any, ...], process: int) -> tuple[Any
     return tuple([device for _, each in owned for device in each[:size]])
 
 
-def bound_axes() -> dict[Any, int]:
+def bound_axes() -> dict[Hashable, int]:
     """The sizes of the named axes over which JAX maps what it is tracing, by name."""
     return dict(get_axis_env().axis_sizes)
 
 
-def surroundings() -> tuple[Any, ...]:
+def surroundings() -> tuple[object, ...]:
     """Return what a program may depend on besides its arguments: JAX's settings and meshes."""
     return trace_context(), jax.sharding.get_abstract_mesh(), state.mesh
 
 
-def partitions_along(name: Any) -> tuple[tuple[int, ...], ...] | None:
+def partitions_along(name: Hashable) -> tuple[tuple[int, ...], ...] | None:
     """The partitions that meet over an axis of the mesh of JAX's trace; None: `jax.vmap`'s axis."""
     mesh = jax.sharding.get_abstract_mesh()
     if name not in mesh.axis_names:

@@ -18,11 +18,13 @@ from minixla.core.graph import Graph
 from minixla.core.operation import Operation
 from minixla.core.shapes import DeclaredArray, TupleValue
 from minixla.core.tracing import Trace, Tracer, current_trace, weak_type_of
+from minixla.core.value_types import Results
 from minixla.engine.compiled_functions import CompiledFunctions
 from minixla.engine.foreign_code import raise_ours
 from minixla.engine.jax_private import eval_trace, fill_hook, jax_trace_in_force, trace_ctx
 from minixla.engine.meshes import OnMesh, spec_of
 from minixla.engine.program import jit_staged, stage_for_jax
+from minixla.typing import Array, ArrayLike
 
 _NUMBERS = {bool, int, float, complex, type(None)}
 # JAX narrows constants of rules, and takes containers for several arrays.
@@ -64,7 +66,7 @@ class EngineTrace(Trace):
             trace = trace.parent
         return trace.for_jax is not self._for_jax
 
-    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
+    def process(self, operation: Operation, operands: tuple[Any, ...]) -> Results:
         """Return the operation's results as JAX arrays or JAX tracers."""
         if operation.run is not None:
             return operation.run(*operands)
@@ -83,8 +85,8 @@ class EngineTrace(Trace):
         return self.run(compiled, operation, operands)
 
     def run(
-        self, compiled: Callable[..., Any], operation: Operation, operands: Sequence[Any]
-    ) -> Any:
+        self, compiled: Callable[..., Results], operation: Operation, operands: Sequence[Any]
+    ) -> Results:
         """Run the compiled function of an operation."""
         try:
             return compiled(*[_on_device(x) if type(x) is DeclaredArray else x for x in operands])
@@ -97,7 +99,7 @@ class EngineTrace(Trace):
             raise_ours(error, operation.builder_name, operation)
             raise
 
-    def lift(self, value: Any, subject: str = "evaluation") -> Any:
+    def lift(self, value: ArrayLike, subject: str = "evaluation") -> Array:
         """`value` as a JAX array; Python numbers stay weakly typed."""
         if isinstance(value, (jax.Array, TupleValue)):
             return value
@@ -123,7 +125,7 @@ class EngineTrace(Trace):
             return _weak_copy(value)
 
 
-def _weak(value: Any) -> Any:
+def _weak(value: ArrayLike) -> Array:
     tracer: Any = current_trace().lift(value)
     tracer._mark_weak()
     return tracer
@@ -132,7 +134,7 @@ def _weak(value: Any) -> Any:
 _weak_copy = jit_staged(stage_for_jax(_weak))
 
 
-def _check(operand: Any, subject: str) -> None:
+def _check(operand: object, subject: str) -> None:
     if isinstance(operand, Tracer):
         raise tracing.leaked(operand, subject) from None
     if isinstance(operand, TupleValue):
@@ -146,7 +148,7 @@ def _check(operand: Any, subject: str) -> None:
 # Repeated values on the device, which derivative rules ask for again and again: by content, and,
 # since `rules.splat` makes one array for one value, by identity together with what has it. Nobody
 # outside may get hold of them: a jitted function to which they are donated would delete them.
-_SPLATS: dict[Any, jax.Array] = {}
+_SPLATS: dict[object, jax.Array] = {}
 _PLACED: dict[int, tuple[np.ndarray, jax.Array]] = {}
 _MOST_SPLATS = 64
 _SPLAT_BYTES = 1 << 16
@@ -180,7 +182,7 @@ def _device_splat(value: np.ndarray) -> jax.Array:
     return found
 
 
-def _on_device(value: DeclaredArray) -> Any:
+def _on_device(value: DeclaredArray) -> ArrayLike:
     """A rule's constant: a JAX array where it repeats one value, as NumPy's is copied each time."""
     found = _PLACED.get(id(value))
     if found is not None and found[0] is value:
@@ -194,16 +196,16 @@ def _on_device(value: DeclaredArray) -> Any:
     return placed
 
 
-def _keep(cache: dict[Any, Any], key: Any, found: Any) -> None:
+def _keep(cache: dict[Any, Any], key: object, found: object) -> None:
     if len(cache) >= _MOST_SPLATS:
         cache.clear()
     cache[key] = found
 
 
-def compiled_operation(operation: Operation) -> Callable[..., Any]:
+def compiled_operation(operation: Operation) -> Callable[..., Results]:
     """Compile an operation as a function of its operands."""
 
-    def one_operation(*operands: Any) -> Any:
+    def one_operation(*operands: Array) -> Results:
         return current_trace().process(operation, operands)
 
     one_operation.__name__ = operation.builder_name
@@ -223,15 +225,15 @@ def _evaluated(operation: Operation) -> Operation:
     return operation.changed(_evaluated_programs)
 
 
-def _evaluated_programs(value: Any) -> Any:
+def _evaluated_programs(value: object) -> object:
     if type(value) is tuple:
         return tuple(map(_evaluated_programs, value))
     return value.evaluated() if isinstance(value, Graph) else value
 
 
 def _of_attributes(
-    kind: Operation | type[Operation], attributes: tuple[Any, ...] = (), _: Any = None
-) -> Callable[..., Any]:
+    kind: Operation | type[Operation], attributes: tuple[object, ...] = (), _: object = None
+) -> Callable[..., Results]:
     return compiled_operation(kind(*attributes) if isinstance(kind, type) else kind)
 
 

@@ -11,7 +11,8 @@ from jax.tree_util import keystr, register_pytree_node, tree_map, tree_unflatten
 
 from minixla.core.tracing import Tracer
 from minixla.engine import random_keys
-from minixla.engine.structures import nodes, with_leaves
+from minixla.engine.structures import PyTreeDef, nodes, with_leaves
+from minixla.typing import ArrayLike, PyTree
 
 FLOAT0 = jax.dtypes.float0
 
@@ -33,30 +34,30 @@ register_pytree_node(
 )
 
 
-def is_float0(leaf: Any) -> bool:
+def is_float0(leaf: object) -> bool:
     """Whether a leaf of a pytree is an array of float0."""
     return not isinstance(leaf, Tracer) and getattr(leaf, "dtype", None) == FLOAT0
 
 
-def flatten(tree: Any) -> tuple[list[Any], Any]:
+def flatten(tree: PyTree) -> tuple[list[Any], PyTreeDef]:
     """What `random_keys.flatten` gives; float0 belongs to the structure, and is no leaf."""
     leaves, structure = random_keys.flatten(tree)
     is_whole = not any(map(is_float0, leaves))
     return (leaves, structure) if is_whole else random_keys.flatten(of_values(tree))
 
 
-def of_values(tree: Any) -> Any:
+def of_values(tree: PyTree) -> PyTree:
     """A pytree whose arrays of float0 are no leaves any more."""
     return tree_map(lambda leaf: _Zeros(leaf.shape) if is_float0(leaf) else leaf, tree)
 
 
-def places(name: str, tree: Any, with_float0: bool = False) -> list[str]:
+def places(name: str, tree: PyTree, with_float0: bool = False) -> list[str]:
     """The places of the leaves, or all but those of float0, of what the user calls `name`."""
     whole = tree if with_float0 else of_values(tree)
     return [name + keystr(path) for path in random_keys.leaf_paths(whole)]
 
 
-def structure_places(name: str, structure: Any) -> list[str]:
+def structure_places(name: str, structure: PyTreeDef) -> list[str]:
     """Return the paths of the leaves of a structure, for messages."""
     try:
         return places(name, tree_unflatten(structure, range(structure.num_leaves)))
@@ -64,10 +65,10 @@ def structure_places(name: str, structure: Any) -> list[str]:
         return [f"leaf {index} of {name}" for index in range(structure.num_leaves)]
 
 
-def with_float0(structure: Any) -> tuple[Any, list[bool]]:
+def with_float0(structure: PyTreeDef) -> tuple[PyTreeDef, list[bool]]:
     """Return the structure with float0 arrays as leaves, and which of the leaves these are."""
 
-    def is_zeros(kind: type, _: Any) -> bool:
+    def is_zeros(kind: type, _: object) -> bool:
         return kind is _Zeros
 
     found = nodes(structure, is_zeros)
@@ -90,10 +91,10 @@ def member_of(leaf: Any, axis: int | None) -> np.ndarray | None:
     return float0_zeros(leaf.shape if axis is None else leaf.shape[:axis] + leaf.shape[axis + 1 :])
 
 
-def with_axis(tree: Any, size: int, axis: int = 0) -> Any:
+def with_axis(tree: PyTree, size: int, axis: int = 0) -> PyTree:
     """A pytree whose arrays of float0 have one more axis: one for each of `size` members."""
 
-    def stacked(leaf: Any) -> Any:
+    def stacked(leaf: Any) -> ArrayLike:
         if not is_float0(leaf):
             return leaf
         at = axis % (leaf.ndim + 1)

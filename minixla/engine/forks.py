@@ -11,6 +11,7 @@ import resource
 import signal
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from io import BufferedRWPair
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ def limits(seconds: float, memory: int) -> Iterator[None]:
             resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
-def problem_of(error: Exception) -> dict[str, Any]:
+def problem_of(error: Exception) -> dict[str, object]:
     """A reply that says what is wrong with a request, and where if MLIR says so."""
     said = getattr(error, "error_diagnostics", None)
     if said:
@@ -89,7 +90,7 @@ def serve_in_forks(answer: Answer) -> None:
             return
 
 
-def _serve(stream: Any, shared: Any, answer: Answer) -> None:
+def _serve(stream: BufferedRWPair, shared: Any, answer: Answer) -> None:
     with contextlib.suppress(EOFError):
         while True:
             taken = receive(stream)

@@ -27,6 +27,7 @@ from minixla.engine.jax_private import (
 )
 from minixla.engine.platform_text import PlatformEmitter, target_on
 from minixla.legalize import Target
+from minixla.typing import ArrayLike
 
 _TARGETS = {"cpu": "xla_ffi_python_cpu_callback"}
 _TARGETS |= dict.fromkeys(("cuda", "rocm"), "xla_ffi_python_gpu_callback")
@@ -130,7 +131,7 @@ class HostEmitter(PlatformEmitter):
 
     def host_call(
         self,
-        function: Callable[..., Sequence[Any]],
+        function: Callable[..., Sequence[np.ndarray]],
         operands: Sequence[str],
         shapes: Sequence[AnyShape],
         results: Sequence[AnyShape],
@@ -145,7 +146,7 @@ class HostEmitter(PlatformEmitter):
             raise explain(TransformError, "jit", problem, shown, advice)
         kept = [shape.dtype for shape in shapes if isinstance(shape, Shape)]
 
-        def callback(*args: Any) -> tuple[Any, ...]:
+        def callback(*args: ArrayLike) -> tuple[ArrayLike, ...]:
             arrays = args[1:] if has_side_effect else args
             given = [np.asarray(x).astype(d, copy=False) for x, d in zip(arrays, kept, strict=True)]
             found = tuple([np.asarray(each) for each in function(*given)])

@@ -28,6 +28,7 @@ from minixla.core.tracing import evaluate_graph, trace_to_graph
 from minixla.engine import program
 from minixla.engine.jax_private import weakref_cache_key_types
 from minixla.engine.program import PROGRAM, bind_program
+from minixla.typing import Array
 
 
 class _Linear:
@@ -44,7 +45,7 @@ class _Linear:
         #: The number of the program's operands, and that of all before the tangents.
         self.primals, self.start = len(graph.inputs), len(graph.inputs) + residuals
 
-    def read(self, operands: Sequence[Any]) -> list[Any]:
+    def read(self, operands: Sequence[Array]) -> list[Array]:
         """Those of the operands, or of what there is for each, that the tangent graph reads."""
         return [*operands[: self.primals], *operands[self.start :]]
 
@@ -54,7 +55,7 @@ class _Linear:
         wanted = self.halves.active_outputs
         whole, moving = jvp_graph(self.graph.silent(), self.active)
 
-        def function(*operands: Any) -> list[Any]:
+        def function(*operands: Array) -> list[Array]:
             outputs = evaluate_graph(whole, operands)
             results, given = outputs[: len(wanted)], spread(moving, outputs[len(wanted) :])
             return list(map(instantiate, compress(given, wanted), compress(results, wanted)))
@@ -76,7 +77,9 @@ def _linear_abstract_eval(*operands: Any, linear: _Linear) -> list[Any]:
     return program.varying_like(operands, list(map(abstract_value, shapes)))
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], graph: Graph) -> tuple[Any, Any]:
+def _jvp(
+    primals: Sequence[Array], tangents: Sequence[Any], graph: Graph
+) -> tuple[list[Array], list[Any]]:
     active = tuple([type(tangent) is not ad.Zero for tangent in tangents])
     # Equal ones are one, for JAX's caches.
     linear = graph.remembered((_Linear, active), _Linear, graph, active)
@@ -89,7 +92,9 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], graph: Graph) -> tuple
     return results, spread(flags, moving, zeros)
 
 
-def _pulled(halves: ReverseGraphs, residuals: Sequence[Any], cotangents: Any) -> list[Any]:
+def _pulled(
+    halves: ReverseGraphs, residuals: Sequence[Array], cotangents: Sequence[Any]
+) -> list[Array]:
     """Return the cotangents of all operands; absent ones are Zero as inputs, None as results."""
     absent = tuple([type(each) is ad.Zero for each in cotangents])
     given = [each for each, is_zero in zip(cotangents, absent, strict=True) if not is_zero]
@@ -126,11 +131,11 @@ def _batch(operands: Sequence[Any], dimensions: Sequence[Any], graph: Graph) -> 
     return bind_program(batched.graph, *operands), list(batched.known)
 
 
-def _of_held(rule: Callable[..., Any]) -> Callable[..., Any]:
+def _of_held(rule: Callable[..., object]) -> Callable[..., object]:
     return lambda *given, graph: rule(*given, graph=graph.graph)
 
 
-def _of_tangents(rule: Callable[..., Any]) -> Callable[..., Any]:
+def _of_tangents(rule: Callable[..., object]) -> Callable[..., object]:
     # Residuals are functions of the primals, which the tangent graph reads instead.
     return lambda *given, linear: rule(*map(linear.read, given), graph=linear.tangent_graph)
 

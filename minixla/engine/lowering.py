@@ -1,5 +1,6 @@
 """`jit(f).lower`: a program's own text as the module of JAX's stage, without a jaxpr around it."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import count
 from typing import Any
@@ -20,6 +21,7 @@ from minixla.engine.host_calls import effect_of
 from minixla.engine.program import add_functions, spans_devices, traced_for_jax
 from minixla.engine.random_keys import key_ranks
 from minixla.legalize.cpu.repeats import instruction_count
+from minixla.typing import PyTree
 
 _PLAIN = {bool, int, float, complex, np.ndarray}
 # Of constants: JAX has options for more.
@@ -29,7 +31,9 @@ _INSTRUCTION_BYTES = 200
 _contexts = SharedContexts(mlir.make_ir_context)
 
 
-def lowered(staged: Any, args: Any, kwargs: Any) -> jax.stages.Lowered | None:
+def lowered(
+    staged: Any, args: Sequence[PyTree], kwargs: dict[str, PyTree]
+) -> jax.stages.Lowered | None:
     """What `jax.jit(staged).lower(*args, **kwargs)` gives, sooner; None where only JAX can tell.
 
     That is where arguments, surroundings or the program say something of devices, or hold keys,
@@ -63,7 +67,7 @@ def lowered(staged: Any, args: Any, kwargs: Any) -> jax.stages.Lowered | None:
     return jax.stages.Lowered(computation, shown, traced.tree, **types)
 
 
-def _abstracted(leaf: Any) -> Any:
+def _abstracted(leaf: Any) -> object:
     """JAX's abstract value of an argument."""
     if type(leaf) is np.ndarray:
         return _of_array(leaf.shape, jax.dtypes.canonicalize_dtype(leaf.dtype))

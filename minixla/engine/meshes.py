@@ -11,10 +11,13 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from minixla.core.errors import ShardingError, explain
 from minixla.core.graph import Graph
 from minixla.engine.jax_private import trace_state_clean
+from minixla.sharding.mesh import Mesh
+from minixla.sharding.tensor_sharding import TensorSharding
+from minixla.typing import PyTree
 
 
 @lru_cache(maxsize=256)
-def jax_mesh(mesh: Any) -> jax.sharding.Mesh:
+def jax_mesh(mesh: Mesh) -> jax.sharding.Mesh:
     """JAX's mesh of one of ours, on its own devices or the first of JAX's.
 
     Raises:
@@ -33,7 +36,7 @@ def jax_mesh(mesh: Any) -> jax.sharding.Mesh:
     return jax.sharding.Mesh(grid, mesh.axis_names, axis_types=types)
 
 
-def is_here(mesh: Any) -> bool:
+def is_here(mesh: Mesh) -> bool:
     """Whether JAX has the devices of a mesh."""
     return mesh.devices is not None or mesh.size <= len(jax.devices())
 
@@ -46,14 +49,14 @@ def check_devices(graph: Graph) -> None:
 
 
 @lru_cache(maxsize=256)
-def abstract_mesh(mesh: Any) -> jax.sharding.AbstractMesh:
+def abstract_mesh(mesh: Mesh) -> jax.sharding.AbstractMesh:
     """JAX's mesh of one of ours, without devices: programs for it run elsewhere."""
     types = (AxisType.Auto,) * len(mesh.axis_names)
     return jax.sharding.AbstractMesh(mesh.axis_sizes, mesh.axis_names, axis_types=types)
 
 
 @lru_cache(maxsize=256)
-def _assignment(mesh: Any) -> Any:
+def _assignment(mesh: Mesh) -> Any:
     """A mesh of JAX's whose devices have the numbers by which a program calls them.
 
     Where there are too few it has none.
@@ -88,7 +91,7 @@ def told(graph: Graph, values: Sequence[Any]) -> list[Any]:
     return [jax.lax.with_sharding_constraint(first, sharding), *values[1:]]
 
 
-def _check_devices(graph: Graph, meshes: Sequence[Any], around: Any) -> None:
+def _check_devices(graph: Graph, meshes: Sequence[Mesh], around: Any) -> None:
     """A program has one list of devices; in a function that JAX maps over a mesh, that mesh's."""
     lists = {tuple(mesh.devices.flat) for mesh in meshes if mesh.devices is not None}
     if around.manual_axes and any(mesh.shape != dict(around.shape) for mesh in meshes):
@@ -109,7 +112,7 @@ def is_outermost() -> bool:
     return trace_state_clean()
 
 
-def spec_of(sharding: Any) -> PartitionSpec:
+def spec_of(sharding: TensorSharding) -> PartitionSpec:
     """How an argument lies that a program takes by a TensorSharding: along whole axes."""
     entries = [tuple([a.name for a in d.axes if a.size is None]) for d in sharding.dimensions]
     return PartitionSpec(*entries)
@@ -123,8 +126,8 @@ class OnMesh:
 
     def __init__(
         self,
-        function: Callable[..., Any],
-        mesh: Any,
+        function: Callable[..., PyTree],
+        mesh: Mesh,
         specs: Sequence[PartitionSpec],
         donated: Sequence[int] = (),
     ) -> None:
@@ -134,7 +137,7 @@ class OnMesh:
         self._placed = jax.jit(function, **placed)
         self._within = jax.jit(function)
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: PyTree) -> PyTree:
         """The function's results."""
         if not is_outermost():
             return self._within(*arguments)

@@ -40,6 +40,8 @@ from minixla.engine.jax_private import (
 )
 from minixla.engine.manual_regions import split
 from minixla.engine.meshes import check_devices, told
+from minixla.engine.structures import PyTreeDef
+from minixla.typing import Array, ArrayLike, PyTree
 
 
 @dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
@@ -84,7 +86,7 @@ def _abstract_eval(*operands: Any, graph: HeldGraph) -> tuple[list[Any], set[Any
     return varying_like(operands, results), set() if effect is None else {effect}
 
 
-def varying_like(operands: Sequence[Any], results: list[Any]) -> list[Any]:
+def varying_like(operands: Sequence[Any], results: list[ShapedArray]) -> list[ShapedArray]:
     """Abstract results with the mesh axes that JAX's types name.
 
     Inside jax.shard_map they vary over the axes of the operands. Over a mesh in explicit mode a
@@ -199,7 +201,7 @@ mlir.register_lowering(
 
 
 @PROGRAM.def_impl
-def _run(*operands: Any, graph: HeldGraph) -> Any:
+def _run(*operands: Array, graph: HeldGraph) -> list[Array]:
     program = graph.graph
     with jax.disable_jit(False):  # a program has no other way to run
         try:
@@ -209,7 +211,7 @@ def _run(*operands: Any, graph: HeldGraph) -> Any:
             raise
 
 
-def _compiled(graph: Graph) -> Callable[..., list[Any]]:
+def _compiled(graph: Graph) -> Callable[..., list[Array]]:
     """Apply `jax.jit` to a program; JAX keeps it as long as the graph that keeps this function."""
     # JAX keeps the function that it traces, so it must not refer to what the graph holds.
     parts = graph.inputs, graph.instructions, graph.outputs, graph.name
@@ -217,7 +219,7 @@ def _compiled(graph: Graph) -> Callable[..., list[Any]]:
     return jax.jit(partial(bind_program, again))
 
 
-def bind_program(graph: Graph, *operands: Any, weak: Sequence[bool] = ()) -> list[Any]:
+def bind_program(graph: Graph, *operands: ArrayLike, weak: Sequence[bool] = ()) -> list[Array]:
     """Binds the primitive under JAX's current trace."""
     if any(isinstance(operand, JaxTracer) for operand in operands):
         operands = varying_alike(tuple(told(graph, operands)))
@@ -225,7 +227,7 @@ def bind_program(graph: Graph, *operands: Any, weak: Sequence[bool] = ()) -> lis
     return results if operands else told(graph, results)
 
 
-def varying_alike(operands: tuple[Any, ...]) -> tuple[Any, ...]:
+def varying_alike(operands: tuple[ArrayLike, ...]) -> tuple[ArrayLike, ...]:
     """Operands that, inside jax.shard_map, vary over the same mesh axes.
 
     What a collective in the program makes equal everywhere counts as varying.
@@ -238,7 +240,9 @@ def varying_alike(operands: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple([jax.lax.pcast(x, more, to="varying") if more else x for x, more in pairs])
 
 
-def run_graph(graph: Graph, operands: Sequence[Any], weak: Sequence[bool] = ()) -> list[Any]:
+def run_graph(
+    graph: Graph, operands: Sequence[ArrayLike], weak: Sequence[bool] = ()
+) -> list[Array]:
     """The results of a graph as JAX arrays, or JAX tracers where JAX is tracing.
 
     Those that `weak` marks are weakly typed.
@@ -261,7 +265,7 @@ def _is_apart(step: Instruction) -> bool:
     return step.op.spans_devices or any(map(spans_devices, called))
 
 
-def _run_in_parts(graph: Graph, operands: Sequence[Any], weak: Sequence[bool]) -> list[Any]:
+def _run_in_parts(graph: Graph, operands: Sequence[ArrayLike], weak: Sequence[bool]) -> list[Any]:
     """The results of a program of which some instructions run on several devices.
 
     Those run between the programs of the others, one after the other.
@@ -298,7 +302,7 @@ class Traced(NamedTuple):
     graph: Graph  # takes the values in `read`, then the argument leaves that JAX traces
     read: list[Any]  # traced values of enclosing functions
     weak: list[bool]  # for each output whether it is weakly typed
-    tree: Any  # the structure of the result
+    tree: PyTreeDef  # the structure of the result
 
 
 def is_disabled() -> bool:
@@ -311,7 +315,9 @@ def types_name_axes() -> bool:
     return any(kind is not AxisType.Auto for kind in jax.sharding.get_abstract_mesh().axis_types)
 
 
-def stage_for_jax(function: Callable[..., Any], is_stepped: bool = False) -> Callable[..., Any]:
+def stage_for_jax(
+    function: Callable[..., PyTree], is_stepped: bool = False
+) -> Callable[..., PyTree]:
     """Wrap a function for JAX: our traces see its operations, JAX sees one primitive.
 
     If `is_stepped` is true, JAX sees the operations one by one under `jax.disable_jit`, and where
@@ -320,7 +326,7 @@ def stage_for_jax(function: Callable[..., Any], is_stepped: bool = False) -> Cal
     name = getattr(function, "__name__", "function")
     traced = partial(_traced, function, name)
 
-    def staged(*args: Any, **kwargs: Any) -> Any:
+    def staged(*args: PyTree, **kwargs: PyTree) -> PyTree:
         if is_stepped and (is_disabled() or types_name_axes()):
             return function(*args, **kwargs)
         leaves, tree = flatten((args, kwargs))
@@ -347,7 +353,7 @@ def stage_for_jax(function: Callable[..., Any], is_stepped: bool = False) -> Cal
     return staged
 
 
-def traced_for_jax(traced: Any, leaves: list[Any], tree: Any) -> Traced:
+def traced_for_jax(traced: Any, leaves: list[Any], tree: PyTreeDef) -> Traced:
     """What `stage_for_jax` traces by, for its arguments' leaves: JAX's tracers, or their kinds.
 
     It is remembered as long as JAX remembers what it traces.
@@ -359,19 +365,19 @@ def traced_for_jax(traced: Any, leaves: list[Any], tree: Any) -> Traced:
 
 
 @weakref_lru_cache
-def _traced_once(traced: Any, tree: Any, kinds: tuple[Any, ...], _: Any) -> Traced:
+def _traced_once(traced: Any, tree: PyTreeDef, kinds: tuple[object, ...], _: object) -> Traced:
     return traced(kinds, tree)
 
 
 @weakref_lru_cache
-def _hoisted_once(traced: Any, tree: Any, kinds: tuple[Any, ...], watch: Any) -> Traced:
+def _hoisted_once(traced: Any, tree: PyTreeDef, kinds: tuple[object, ...], watch: object) -> Traced:
     """`_traced_once`, with the constants that are not printed among the values that it reads."""
     found = _traced_once(traced, tree, kinds, watch)
     graph, literals = hoist_constants(found.graph)
     return found._replace(graph=graph, read=[*(each.data for each in literals), *found.read])
 
 
-def jit_staged(staged: Callable[..., Any]) -> Callable[..., Any]:
+def jit_staged(staged: Callable[..., PyTree]) -> Callable[..., PyTree]:
     """Apply `jax.jit` to what `stage_for_jax` returned, for functions that outlive JAX's traces.
 
     If a jitted function is called under a trace of JAX without tracers, JAX's cache of compiled
@@ -379,7 +385,7 @@ def jit_staged(staged: Callable[..., Any]) -> Callable[..., Any]:
     """
     run, traced = jax.jit(staged), staged.traced  # type: ignore[attr-defined]  # it has one
 
-    def call(*operands: Any) -> Any:
+    def call(*operands: ArrayLike) -> PyTree:
         if current_jax_trace.value is eval_trace:
             return run(*operands)
         leaves, tree = flatten((operands, {}))
@@ -400,7 +406,9 @@ def forget_traces(staged: Any) -> None:
     _traced_once.evict_weakref(staged.traced)
 
 
-def _traced(function: Callable[..., Any], name: str, given: tuple[Any, ...], tree: Any) -> Traced:
+def _traced(
+    function: Callable[..., PyTree], name: str, given: tuple[Any, ...], tree: PyTreeDef
+) -> Traced:
     trace, leaves = GraphTrace(state.trace), list(given)
     for index, leaf in enumerate(given):
         if not isinstance(leaf, (JaxTracer, ShapedArray)):

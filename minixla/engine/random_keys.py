@@ -18,11 +18,12 @@ from jax import tree_util
 from minixla.core.batching import BatchTracer
 from minixla.core.forward import ForwardTracer
 from minixla.core.reverse import LinearTracer, ReverseTracer
-from minixla.core.shapes import DeclaredArray, Shape
+from minixla.core.shapes import AnyShape, DeclaredArray, Shape
 from minixla.core.tracing import GraphTracer, Tracer
 from minixla.engine.jax_private import ArrayImpl, eval_trace, jax_trace_in_force
-from minixla.engine.structures import with_leaves
+from minixla.engine.structures import PyTreeDef, with_leaves
 from minixla.reference_evaluator.trace import ReferenceTracer
+from minixla.typing import Array, PyTree
 
 #: The classes of tracers; JAX looks classes up, not their bases.
 _WRAPPING = (ForwardTracer, ReverseTracer, LinearTracer, BatchTracer)
@@ -46,7 +47,7 @@ class KeyNumbers:
 
     __slots__ = ("__weakref__", "data", "dtype")
 
-    def __init__(self, data: Any, dtype: Any) -> None:
+    def __init__(self, data: Array, dtype: np.dtype) -> None:
         self.data, self.dtype = data, dtype
 
     @classmethod
@@ -63,16 +64,16 @@ class KeyNumbers:
         """The dimension sizes of the array of keys."""
         return self.data.shape[: -_key_rank(self.dtype)]
 
-    def with_data(self, data: Any) -> Any:
+    def with_data(self, data: Array) -> KeyNumbers:
         """Return a key of this type with other numbers."""
         return self.tree_unflatten(self.dtype, (data,))
 
-    def tree_flatten(self) -> tuple[tuple[Any], Any]:
+    def tree_flatten(self) -> tuple[tuple[Array], np.dtype]:
         """Return the numbers, and the type of the key."""
         return (self.data,), self.dtype
 
     @classmethod
-    def tree_unflatten(cls, dtype: Any, children: Sequence[Any]) -> Any:
+    def tree_unflatten(cls, dtype: np.dtype, children: Sequence[Array]) -> Any:
         """Return a key for numbers; float0 zeros and shapes become those of a key."""
         (data,) = children
         if isinstance(data, Tracer):
@@ -92,13 +93,13 @@ class KeyTracer(jax.core.Tracer):
 
     __slots__ = ("data",)
 
-    def __init__(self, data: Tracer, dtype: Any) -> None:
+    def __init__(self, data: Tracer, dtype: np.dtype) -> None:
         aval = jax.core.ShapedArray(data.shape[: -_key_rank(dtype)], dtype)
         super().__init__(data._trace, aval)
         self.data, self._line_info = data, None
 
 
-def numbers_of_key(key: Any) -> Any:
+def numbers_of_key(key: Array) -> Array:
     """Return the numbers of a JAX key that is not a KeyTracer."""
     if isinstance(key, jax.core.Tracer):
         return jax.random.key_data(key)
@@ -106,7 +107,7 @@ def numbers_of_key(key: Any) -> Any:
         return jax.random.key_data(key)
 
 
-def _key_of_numbers(data: Any, dtype: Any) -> Any:
+def _key_of_numbers(data: Array, dtype: Any) -> Array:
     if isinstance(data, jax.core.Tracer):
         return jax.random.wrap_key_data(data, dtype=dtype)
     with jax_trace_in_force(eval_trace):
@@ -114,12 +115,12 @@ def _key_of_numbers(data: Any, dtype: Any) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _key_rank(dtype: Any) -> int:
+def _key_rank(dtype: np.dtype) -> int:
     """How many dimensions the numbers of one key have."""
     return len(jax.eval_shape(jax.random.key_data, jax.ShapeDtypeStruct((), dtype)).shape)
 
 
-def is_key(leaf: Any) -> bool:
+def is_key(leaf: object) -> bool:
     """Whether a leaf of a pytree is a key of JAX's, or an array of such."""
     return not isinstance(leaf, (Tracer, type)) and _is_key_type(getattr(leaf, "dtype", None))
 
@@ -130,12 +131,12 @@ def _is_key_type(dtype: Any) -> bool:
     return jax.numpy.issubdtype(dtype, jax.dtypes.prng_key)
 
 
-def as_key(numbers: Any, dtype: Any) -> Any:
+def as_key(numbers: Array, dtype: np.dtype) -> Array:
     """Numbers as a key where `dtype` is the type of one; else as they are."""
     return KeyNumbers.tree_unflatten(dtype, (numbers,)) if _is_key_type(dtype) else numbers
 
 
-def flatten(tree: Any) -> tuple[list[Any], Any]:
+def flatten(tree: PyTree) -> tuple[list[Any], PyTreeDef]:
     """Return the leaves and the structure of a pytree; each key becomes a KeyNumbers."""
     leaves, structure = tree_util.tree_flatten(tree)
     if _NO_KEYS.issuperset(map(type, leaves)) or not any(map(is_key, leaves)):
@@ -144,18 +145,18 @@ def flatten(tree: Any) -> tuple[list[Any], Any]:
     return tree_util.tree_flatten(opened)
 
 
-def _is_ours(each: Any) -> bool:
+def _is_ours(each: object) -> bool:
     return isinstance(each, KeyNumbers)
 
 
-def leaf_paths(tree: Any) -> list[Any]:
+def leaf_paths(tree: PyTree) -> list[tuple[Any, ...]]:
     """Where in a pytree each leaf is that `flatten` gives (JAX: tree_flatten_with_path)."""
     listed = tree_util.tree_leaves_with_path(tree, is_leaf=_is_ours)
     return [path for path, _ in listed]
 
 
 @lru_cache(maxsize=4096)
-def key_ranks(structure: Any) -> tuple[int, ...]:
+def key_ranks(structure: PyTreeDef) -> tuple[int, ...]:
     """For each leaf how many of its last dimensions belong to a key; () where there are no keys."""
     data = structure.node_data()
     if data is not None and data[0] is KeyNumbers:
@@ -166,7 +167,7 @@ def key_ranks(structure: Any) -> tuple[int, ...]:
     return tuple([rank for ranks, count in rows for rank in ranks or (0,) * count])
 
 
-def shapes_of_members(structure: Any, shapes: list[Any]) -> list[Any]:
+def shapes_of_members(structure: PyTreeDef, shapes: list[AnyShape]) -> list[AnyShape]:
     """The shapes of the leaves of a structure as users see them: a key is a scalar."""
     ranks = key_ranks(structure)
     return [
@@ -175,7 +176,7 @@ def shapes_of_members(structure: Any, shapes: list[Any]) -> list[Any]:
     ]
 
 
-def without_keys(structure: Any) -> Any:
+def without_keys(structure: PyTreeDef) -> PyTreeDef:
     """Return the structure with a leaf in place of each KeyNumbers, as JAX's functions see it."""
     if not key_ranks(structure):
         return structure

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
         def children(self) -> list["PyTreeDef"]: ...  # noqa: D102
         def node_data(self) -> tuple[type, Any] | None: ...  # noqa: D102
+        @classmethod
+        def from_node_data_and_children(  # noqa: D102
+            cls, registry: object, data: object, children: list["PyTreeDef"]
+        ) -> "PyTreeDef": ...
 else:
     from jax.tree_util import PyTreeDef as PyTreeDef
 
@@ -41,7 +45,7 @@ def subtrees(prefix: PyTreeDef, whole: PyTreeDef) -> list[PyTreeDef]:
     return [each for pair in pairs for each in subtrees(*pair)]
 
 
-def with_leaves(structure: Any, is_leaf: Callable[[type, Any], bool]) -> Any:
+def with_leaves(structure: PyTreeDef, is_leaf: Callable[[type, Any], bool]) -> PyTreeDef:
     """Return the structure with a leaf for each node for which `is_leaf(kind, data)` is true."""
     data = structure.node_data()
     if structure == LEAF or data is None:
@@ -52,7 +56,7 @@ def with_leaves(structure: Any, is_leaf: Callable[[type, Any], bool]) -> Any:
     return type(structure).from_node_data_and_children(default_registry, data, children)
 
 
-def nodes(structure: Any, is_wanted: Callable[[type, Any], bool]) -> list[Any]:
+def nodes(structure: PyTreeDef, is_wanted: Callable[[type, Any], bool]) -> list[Any]:
     """Return None for each leaf, and the data of nodes where `is_wanted(kind, data)` is true."""
     data = structure.node_data()
     if structure == LEAF:

@@ -12,6 +12,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Sequence
+from io import BufferedRWPair
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,9 @@ def end_children() -> None:
             end_child(child)
 
 
-def send(stream: Any, number: int, message: object, blocks: Sequence[bytes] = ()) -> None:
+def send(
+    stream: BufferedRWPair, number: int, message: object, blocks: Sequence[bytes] = ()
+) -> None:
     """Sends what can be pickled, under a number, and blocks of bytes as they are."""
     pickle.dump((number, message, list(map(len, blocks))), stream)
     for block in blocks:
@@ -58,7 +61,7 @@ def receive(stream: Any) -> tuple[int, Any, list[np.ndarray]]:
     return number, message, blocks
 
 
-def stream_to_parent() -> Any:
+def stream_to_parent() -> BufferedRWPair:
     """In a process that helps: where it can `receive` requests and `send` replies."""
     return socket.socket(fileno=int(sys.argv[-1])).makefile("rwb")
 
@@ -93,7 +96,7 @@ class Helper:
     # replies of the same number.
     def __init__(self, *words: str) -> None:
         self._words = words
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: subprocess.Popen[Any] | None = None
         self._owner = self._number = 0
         self._lock = threading.Lock()
         atexit.register(self.stop)

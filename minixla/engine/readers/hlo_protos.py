@@ -11,7 +11,7 @@ without packages around it.
 
 import itertools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,9 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
         shift += 7
 
 
-def _parted(data: bytes, dropped: Any = (), lists: Any = ()) -> tuple[dict[int, Any], bytes]:
+def _parted(
+    data: bytes, dropped: Collection[int] = (), lists: Collection[int] = ()
+) -> tuple[dict[int, Any], bytes]:
     """The value of each field, the last one or a list of all; and the bytes of what is kept."""
     found: dict[int, Any] = {}
     kept, kept_from, position, end = [], 0, 0, len(data)
