@@ -9,15 +9,15 @@ from jax.typing import ArrayLike as ArrayLike
 from jax.typing import DTypeLike as DTypeLike
 
 if TYPE_CHECKING:
-    #: An array: traced, on a device, or of NumPy (in kernels and in `mx.reference`).
+    #: A tracer, a JAX array, or a NumPy array (in kernels and in `mx.reference`).
     Array: TypeAlias = jax.Array
 else:
     Array = jax.Array | np.ndarray | jax.core.Tracer
 # `ArrayLike` is the type of array arguments: also Python and NumPy scalars, but no lists;
 # `DTypeLike` is the type of arguments that name an element type.
-#: Dimension sizes, or the only one.
+#: Dimension sizes; an integer stands for one dimension.
 ShapeLike: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
-#: Containers of arrays, one in the other: what `mx.tree` takes apart.
+#: Nested containers of arrays.
 PyTree: TypeAlias = Any
-#: The result of an operation, or the tuple of results where it has several.
+#: The result of an operation, or a tuple if the operation has several results.
 Results: TypeAlias = Array | tuple[Array, ...]

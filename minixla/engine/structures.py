@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     @runtime_checkable
     class PyTreeDef(Protocol):
-        """The methods of JAX's class that are used; jaxlib has no types."""
+        """The methods of JAX's class that minixla uses; jaxlib has no type stubs."""
 
         num_leaves: int
 

@@ -22,7 +22,7 @@ from minixla.core.value_types import Results
 from minixla.reference_evaluator.trace import ReferenceTracer
 from minixla.typing import Array
 
-#: A NumPy array, several, or None where a value is not known yet.
+#: A NumPy array, a sequence of them, or None for a value that is not known yet.
 Numbers: TypeAlias = "np.ndarray | tuple[Numbers, ...] | list[Numbers] | None"
 # More operands are not shown.
 _MOST_SHOWN = 6
