@@ -162,7 +162,7 @@ class ReverseTrace(Trace):
     ) -> list[Any]:
         """The cotangents of `inputs` by `add_input` (None of others), by those of `outputs`."""
         # On their way: for each node the cotangents of its results, by index.
-        pending: defaultdict[Node, dict[int, Any]] = defaultdict(dict)
+        pending: defaultdict[Node, Cotangents] = defaultdict(dict)
 
         def add(node: Node, index: int, cotangent: object) -> None:
             received = pending[node]
