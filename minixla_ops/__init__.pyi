@@ -49,7 +49,7 @@ def all_gather_done(*operands: Any, **attributes: Any) -> NoReturn:
 def all_gather_start(*operands: Any, **attributes: Any) -> NoReturn:
     """Refuses: all-gather-start is internal to XLA. Use all_gather: XLA makes it asynchronous where that pays."""
 
-def all_reduce(operand: Any, computation: Graph | Callable[..., Any], replica_groups: Sequence[Sequence[int]] = ..., channel_id: int | None = ..., shape_with_layout: Any = ..., use_global_device_ids: bool | None = ...) -> Any:
+def all_reduce(operand: ArrayLike | Sequence[ArrayLike], computation: Graph | Callable[..., object], replica_groups: Sequence[Sequence[int]] = ..., channel_id: int | None = ..., shape_with_layout: object = ..., use_global_device_ids: bool | None = ...) -> Any:
     """The operands of a group combined, element by element. XLA: AllReduce."""
 
 def all_reduce_done(*operands: Any, **attributes: Any) -> NoReturn:
@@ -109,7 +109,7 @@ def broadcast(operand: ArrayLike, broadcast_sizes: Sequence[int]) -> Array:
 def broadcast_in_dim(operand: ArrayLike, out_dim_size: Sequence[int], broadcast_dimensions: Sequence[int]) -> Array:
     """Repeats an array along new dimensions and stretches dimensions of size 1."""
 
-def call(computation: Graph | Callable[..., Any], *operands: Any) -> builtins.tuple[Array, ...]:
+def call(computation: Graph | Callable[..., object], *operands: object) -> builtins.tuple[Array, ...]:
     """The results of a computation as a Python tuple. XLA: Call."""
 
 def cbrt(operand: ArrayLike, result_accuracy: Any = ...) -> Array:
@@ -148,13 +148,13 @@ def compare(lhs: ArrayLike, rhs: ArrayLike, direction: str, broadcast_dimensions
 def complex(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
     """The complex number with real part lhs and imaginary part rhs. XLA: Complex."""
 
-def composite_call(computation: Graph | Callable[..., Any], *operands: Any, name: str, attributes: str | Mapping[str, str | int | float | bool] | None = ..., version: int = ...) -> Any:
+def composite_call(computation: Graph | Callable[..., object], *operands: object, name: str, attributes: str | Mapping[str, str | int | float | bool] | None = ..., version: int = ...) -> Any:
     """The results of a computation that a backend may replace by an operation of its own."""
 
 def concat_in_dim(operands: Sequence[Any], dimension: int) -> Array:
     """Joins arrays along one dimension, in the given order. XLA: ConcatInDim."""
 
-def conditional(*arguments: Any, **named: Any) -> Any:
+def conditional(*arguments: object, **named: object) -> Any:
     """Runs one of several branches on its own operand. XLA: Conditional."""
 
 def constant(literal: Any) -> Array:
@@ -196,10 +196,10 @@ def cosh(operand: ArrayLike, result_accuracy: Any = ...) -> Array:
 def create_token() -> Any:
     """A token that comes after nothing: AfterAll of none. XLA: CreateToken."""
 
-def cross_replica_sum(operand: Any, replica_groups: Sequence[Sequence[int]] = ...) -> Any:
+def cross_replica_sum(operand: ArrayLike | Sequence[ArrayLike], replica_groups: Sequence[Sequence[int]] = ...) -> Any:
     """The sum of the operands of a group of replicas: AllReduce with `add`. XLA: CrossReplicaSum."""
 
-def custom_call(target_name: str, args: Sequence[Any], shape: Shape | TupleShape | Sequence[Shape], attributes: Mapping[str, Any] | None = ..., has_side_effect: bool = ..., api_version: int = ...) -> Any:
+def custom_call(target_name: str, args: Sequence[object], shape: Shape | TupleShape | Sequence[Shape], attributes: Mapping[str, object] | None = ..., has_side_effect: bool = ..., api_version: int = ...) -> Any:
     """The results of user code, known by the name of its target. XLA: CustomCall."""
 
 def digamma(operand: ArrayLike) -> Array:
@@ -217,13 +217,13 @@ def dot(lhs: ArrayLike, rhs: ArrayLike, precision_config: Any = ..., preferred_e
 def dot_general(lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: Any, precision_config: Any = ..., preferred_element_type: DTypeLike | None = ...) -> Array:
     """Sum of products over contracting dimensions, separately for each batch index."""
 
-def dynamic_reshape(operand: ArrayLike, dim_sizes: Sequence[Any], new_size_bounds: Sequence[int], dims_are_dynamic: Sequence[bool]) -> Array:
+def dynamic_reshape(operand: ArrayLike, dim_sizes: Sequence[ArrayLike], new_size_bounds: Sequence[int], dims_are_dynamic: Sequence[bool]) -> Array:
     """The elements of an array, in row-major order, in sizes that are values. XLA: DynamicReshape."""
 
-def dynamic_slice(operand: ArrayLike, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> Array:
+def dynamic_slice(operand: ArrayLike, start_indices: Sequence[ArrayLike], slice_sizes: Sequence[int]) -> Array:
     """Cuts a box of static sizes out of an array, at start indices known at run time."""
 
-def dynamic_update_slice(operand: ArrayLike, update: ArrayLike, start_indices: Sequence[Any]) -> Array:
+def dynamic_update_slice(operand: ArrayLike, update: ArrayLike, start_indices: Sequence[ArrayLike]) -> Array:
     """Overwrites a box of an array, at start indices known at run time. XLA: DynamicUpdateSlice."""
 
 def eig(a: ArrayLike, vectors: bool = ...) -> Any:
@@ -280,7 +280,7 @@ def geqrf(a: ArrayLike) -> Any:
 def get_dimension_size(operand: Any, dimension: int) -> Array:
     """The size of a dimension as s32[]; of a dynamic one at run time. XLA: GetDimensionSize."""
 
-def get_tuple_element(tuple_data: Any, index: int) -> Any:
+def get_tuple_element(tuple_data: object, index: int) -> Any:
     """Member `index` of a tuple, one value or a Python tuple of values. XLA: GetTupleElement."""
 
 def gt(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
@@ -295,7 +295,7 @@ def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
 def imag(operand: ArrayLike) -> Array:
     """The imaginary part; 0 for a real operand. XLA: Imag."""
 
-def infeed(shape: Shape | TupleShape | TokenShape, config: str = ..., token: Any = ...) -> Any:
+def infeed(shape: Shape | TupleShape | TokenShape, config: str = ..., token: object = ...) -> Any:
     """Reads the next item of the device's infeed. XLA: Infeed, InfeedWithToken."""
 
 def iota(shape: Shape, iota_dimension: int) -> Array:
@@ -337,7 +337,7 @@ def lu_solve(a: ArrayLike, lu: ArrayLike, permutation: ArrayLike, b: ArrayLike, 
 def lyapunov_solve(p: ArrayLike, sums: Any, v: ArrayLike, c: ArrayLike, transpose_a: str = ...) -> Array:
     """Solves op(p) x + x op(p) = c for Hermitian p, whose eigenvalues and vectors are known."""
 
-def map(operands: Sequence[Any], computation: Graph | Callable[..., Any], dimensions: Sequence[int] | None = ..., static_operands: Sequence[Any] = ...) -> Any:
+def map(operands: Sequence[ArrayLike], computation: Graph | Callable[..., object], dimensions: Sequence[int] | None = ..., static_operands: Sequence[ArrayLike] = ...) -> Any:
     """A computation of scalars applied to the elements at each position. XLA: Map."""
 
 def max(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
@@ -364,13 +364,13 @@ def next_after(lhs: ArrayLike, rhs: ArrayLike) -> Array:
 def not_(operand: ArrayLike) -> Array:
     """Logical not of pred, every bit inverted of integers. XLA: Not."""
 
-def optimization_barrier(operand: Any) -> Any:
+def optimization_barrier(operand: object) -> Any:
     """The operand, across which no compiler moves computation. XLA: OptimizationBarrier."""
 
 def or_(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
     """The bits that lhs or rhs has; of pred a logical or. XLA: Or."""
 
-def outfeed(operand: Any, shape_with_layout: Shape | TupleShape | TokenShape | None = ..., outfeed_config: str = ..., token: Any = ...) -> Any:
+def outfeed(operand: ArrayLike | Sequence[ArrayLike], shape_with_layout: Shape | TupleShape | TokenShape | None = ..., outfeed_config: str = ..., token: object = ...) -> Any:
     """Writes an array, or a tuple of arrays, to the device's outfeed. XLA: Outfeed."""
 
 def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[Sequence[int]]) -> Array:
@@ -403,31 +403,31 @@ def ragged_dot(lhs: ArrayLike, rhs: ArrayLike, group_sizes: ArrayLike, dimension
 def real(operand: ArrayLike) -> Array:
     """The real part; a real operand is returned as it is. XLA: Real."""
 
-def recv(shape: Shape, handle: int, token: Any = ...) -> Any:
+def recv(shape: Shape, handle: int, token: object = ...) -> Any:
     """The value that the send of the channel in another program sends. XLA: Recv."""
 
-def recv_done(context: Any) -> Any:
+def recv_done(context: object) -> Any:
     """Refuses: `recv` waits by itself; this half stands in dumps alone."""
 
-def recv_to_host(token: Any, shape: Shape, handle: int) -> builtins.tuple[Array, Array]:
+def recv_to_host(token: object, shape: Shape, handle: int) -> builtins.tuple[Array, Array]:
     """Receives *from* the host on a channel, after `token`; returns the value and a token."""
 
-def recv_with_tokens(token: Any, shape: Shape, handle: int) -> builtins.tuple[Array, Array]:
+def recv_with_tokens(token: object, shape: Shape, handle: int) -> builtins.tuple[Array, Array]:
     """`recv` after `token`; returns the value and a token. XLA: RecvWithTokens."""
 
-def reduce(operands: ArrayLike | Sequence[ArrayLike], init_values: ArrayLike | Sequence[ArrayLike], computation: Graph | Callable[..., Any], dimensions_to_reduce: Sequence[int]) -> Any:
+def reduce(operands: ArrayLike | Sequence[ArrayLike], init_values: ArrayLike | Sequence[ArrayLike], computation: Graph | Callable[..., object], dimensions_to_reduce: Sequence[int]) -> Any:
     """Folds N arrays along dimensions, which the results no longer have. XLA: Reduce."""
 
 def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
     """What is left of a value that passes through a narrower float format. XLA: ReducePrecision."""
 
-def reduce_scatter(operand: Any, computation: Graph | Callable[..., Any], scatter_dimension: int, shard_count: int, replica_groups: Sequence[Sequence[int]] = ..., channel_id: int | None = ..., layout: Any = ..., use_global_device_ids: bool | None = ...) -> Array:
+def reduce_scatter(operand: ArrayLike | Sequence[ArrayLike], computation: Graph | Callable[..., object], scatter_dimension: int, shard_count: int, replica_groups: Sequence[Sequence[int]] = ..., channel_id: int | None = ..., layout: object = ..., use_global_device_ids: bool | None = ...) -> Array:
     """The operands of a group combined; member i gets block i of the result. XLA: ReduceScatter."""
 
-def reduce_window(operands: ArrayLike | Sequence[ArrayLike], init_values: ArrayLike | Sequence[ArrayLike], computation: Graph | Callable[..., Any], window_dimensions: Sequence[int], window_strides: Sequence[int], padding: str | Sequence[Sequence[int]], base_dilations: Sequence[int] | None = ..., window_dilations: Sequence[int] | None = ...) -> Any:
+def reduce_window(operands: ArrayLike | Sequence[ArrayLike], init_values: ArrayLike | Sequence[ArrayLike], computation: Graph | Callable[..., object], window_dimensions: Sequence[int], window_strides: Sequence[int], padding: str | Sequence[Sequence[int]], base_dilations: Sequence[int] | None = ..., window_dilations: Sequence[int] | None = ...) -> Any:
     """Folds the elements under each position of a window over N arrays. XLA: ReduceWindow."""
 
-def register_custom_call(target_name: str, function: Callable[..., Any]) -> None:
+def register_custom_call(target_name: str, function: Callable[..., object]) -> None:
     """Says what a target computes, for the reference and for engines without compiled code."""
 
 def rem(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
@@ -472,10 +472,10 @@ def rsqrt(operand: ArrayLike, result_accuracy: Any = ...) -> Array:
 def scaled_dot(lhs: ArrayLike, lhs_scale: ArrayLike, rhs: ArrayLike, rhs_scale: ArrayLike, dimension_number: Any, precision_config: Any = ..., preferred_element_type: DTypeLike | None = ...) -> Array:
     """DotGeneral of lhs and rhs, each multiplied by its scale. XLA: ScaledDot."""
 
-def scan(inputs: Any, inits: Any, to_apply: Graph | Callable[..., Any], scan_dimension: int = ..., is_reverse: bool = ..., is_associative: bool | None = ...) -> builtins.tuple[Array, ...]:
+def scan(inputs: ArrayLike | Sequence[ArrayLike], inits: ArrayLike | Sequence[ArrayLike], to_apply: Graph | Callable[..., object], scan_dimension: int = ..., is_reverse: bool = ..., is_associative: bool | None = ...) -> builtins.tuple[Array, ...]:
     """The outputs of a scan and its last carries, in one Python tuple. XLA: Scan."""
 
-def scatter(operands: ArrayLike | Sequence[ArrayLike], scatter_indices: ArrayLike, updates: ArrayLike | Sequence[ArrayLike], update_computation: Graph | Callable[..., Any], dimension_numbers: ScatterDimensionNumbers, indices_are_sorted: bool = ..., unique_indices: bool = ..., indices_in_bounds: bool = ...) -> Any:
+def scatter(operands: ArrayLike | Sequence[ArrayLike], scatter_indices: ArrayLike, updates: ArrayLike | Sequence[ArrayLike], update_computation: Graph | Callable[..., object], dimension_numbers: ScatterDimensionNumbers, indices_are_sorted: bool = ..., unique_indices: bool = ..., indices_in_bounds: bool = ...) -> Any:
     """Combines updates with N arrays, at places that an array of index vectors gives. XLA: Scatter."""
 
 def schur(a: ArrayLike, vectors: bool = ...) -> Any:
@@ -484,19 +484,19 @@ def schur(a: ArrayLike, vectors: bool = ...) -> Any:
 def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     """on_true where pred is true, on_false elsewhere. XLA: Select."""
 
-def select_and_scatter(operand: ArrayLike, select: Graph | Callable[..., Any], window_dimensions: Sequence[int], window_strides: Sequence[int], padding: str | Sequence[Sequence[int]], source: ArrayLike, init_value: ArrayLike, scatter: Graph | Callable[..., Any]) -> Array:
+def select_and_scatter(operand: ArrayLike, select: Graph | Callable[..., object], window_dimensions: Sequence[int], window_strides: Sequence[int], padding: str | Sequence[Sequence[int]], source: ArrayLike, init_value: ArrayLike, scatter: Graph | Callable[..., object]) -> Array:
     """Combines values into an array where a sliding window's selected elements are."""
 
-def send(operand: Any, handle: int, token: Any = ...) -> Any:
+def send(operand: ArrayLike, handle: int, token: object = ...) -> Any:
     """Sends to the recv of the channel in another program, and waits until it has been taken."""
 
-def send_done(context: Any) -> Any:
+def send_done(context: object) -> Any:
     """Refuses: `send` waits by itself; this half stands in dumps alone."""
 
-def send_to_host(operand: Any, token: Any, shape_with_layout: Shape | None, handle: int) -> Any:
+def send_to_host(operand: ArrayLike, token: object, shape_with_layout: Shape | None, handle: int) -> Any:
     """Sends to the host on a channel, after `token`; returns a token. XLA: SendToHost."""
 
-def send_with_tokens(operand: Any, token: Any, handle: int) -> Any:
+def send_with_tokens(operand: ArrayLike, token: object, handle: int) -> Any:
     """`send` after `token`; returns a token. XLA: SendWithTokens."""
 
 def set_dimension_size(operand: ArrayLike, val: ArrayLike, dimension: int) -> Array:
@@ -529,7 +529,7 @@ def slice_in_dim(operand: ArrayLike, start: int, limit: int, dimension: int, str
 def softmax(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """exp(x) divided by its sum along dimensions, without overflow. JAX: nn.softmax."""
 
-def sort(operands: ArrayLike | Sequence[ArrayLike], comparator: Graph | Callable[..., Any], dimension: int = ..., is_stable: bool = ...) -> Any:
+def sort(operands: ArrayLike | Sequence[ArrayLike], comparator: Graph | Callable[..., object], dimension: int = ..., is_stable: bool = ...) -> Any:
     """Puts the elements of N arrays along a dimension into the order of a comparator. XLA: Sort."""
 
 def sqrt(operand: ArrayLike, result_accuracy: Any = ...) -> Array:
@@ -559,10 +559,10 @@ def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
 def triangular_solve(a: ArrayLike, b: ArrayLike, left_side: bool, lower: bool, unit_diagonal: bool = ..., transpose_a: str = ...) -> Array:
     """Solves op(a) x = b, or x op(a) = b, for triangular matrices a. XLA: TriangularSolve."""
 
-def tuple(elements: Sequence[Any]) -> Any:
+def tuple(elements: Sequence[object]) -> Any:
     """Several values of any shapes as one; Python tuples among them are of those. XLA: Tuple."""
 
-def while_(condition: Graph | Callable[..., Any], body: Graph | Callable[..., Any], init: Any) -> Any:
+def while_(condition: Graph | Callable[..., object], body: Graph | Callable[..., object], init: object) -> Any:
     """Runs `body` on the loop's values as long as `condition` holds of them. XLA: While."""
 
 def xor(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:

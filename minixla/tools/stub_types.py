@@ -26,19 +26,21 @@ _ARRAY = """
 # Where a parameter's name does not tell, the function's stands before it.
 _PARAMETERS = {
     "Any": """
-        all_gather.operand all_reduce.operand all_to_all.operand apply_along_axis.args array.object
+        all_gather.operand all_to_all.operand apply_along_axis.args array.object
         asarray.a block.arrays call.operands collective_broadcast.operand
-        collective_permute.operand composite_call.operands cross_replica_sum.operand
+        collective_permute.operand composite_call.operands
         einsum.operands einsum_path.operands from_dlpack.x fromfile.args fromiter.args
         get_dimension_size.operand infeed.shape iscomplexobj.x
-        isrealobj.x isscalar.element optimization_barrier.operand outfeed.operand
-        parameter.shape piecewise.args reduce_scatter.operand scan.inputs send.operand
-        send_to_host.operand send_with_tokens.operand
+        isrealobj.x isscalar.element optimization_barrier.operand
+        parameter.shape piecewise.args
     """,
     "Array | ndarray | Sequence[Any]": "range",
     "Array | ndarray | Sequence[ArrayLike]": "arrays choices condlist filt seq_of_zeros tup",
     "ArrayLike": f"{_ARRAY} nn.dot_product_attention.key polygamma.n",
-    "ArrayLike | Sequence[ArrayLike]": "init_values operands updates",
+    "ArrayLike | Sequence[ArrayLike]": """
+        all_reduce.operand cross_replica_sum.operand init_values inits operands outfeed.operand
+        reduce_scatter.operand scan.inputs updates
+    """,
     "ArrayLike | Sequence[ArrayLike] | str": "bins",
     "ArrayLike | Sequence[int]": "indices_or_sections repeats shift",
     "ArrayLike | Sequence[int] | slice": "obj",

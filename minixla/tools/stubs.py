@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
+import minixla.typing
 from minixla.numpy import ufunc
 from minixla.tools.stub_types import changing_parameters, parameter_type, result_type
 
@@ -198,8 +199,13 @@ def _said(annotation: Any) -> str:
         is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
         if is_union or not typing.get_args(annotation):
             return ""
-    text = inspect.formatannotation(annotation).replace("collections.abc.", "")
-    names = re.findall(r"[A-Za-z_][\w.]*", inspect.formatannotation(annotation))
+    text = inspect.formatannotation(annotation)
+    for name in ("ArrayLike", "Array"):  # unions, whose own names are lost
+        union = getattr(minixla.typing, name)
+        for written in (repr(union), inspect.formatannotation(union)):
+            text = text.replace(written, f"minixla.typing.{name}")
+    names = re.findall(r"[A-Za-z_][\w.]*", text)
+    text = text.replace("collections.abc.", "")
     if any("." in name and name.split(".")[0] not in _KNOWN for name in names):
         return ""
     for name in set(re.findall(r"\b[A-Z]\w+\b(?<!\.)", text)) & set(collections.abc.__all__):

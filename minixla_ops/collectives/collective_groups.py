@@ -1,6 +1,6 @@
 """Collectives: who takes part, in the four ways in which XLA reads groups; who a process is."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any, ClassVar
 
@@ -30,7 +30,7 @@ class ProcessLists(attributes.Sequence):
         rows = [[*each, *[-1] * (width - len(each))] for each in value]
         return f"dense<{rows or ''}> : tensor<{len(rows)}x{width}xi64>"
 
-    def read(self, written: Any) -> Groups:
+    def read(self, written: object) -> Groups:
         if not isinstance(written, np.ndarray) or not written.ndim:
             raise ValueError(f"must be a dense array of numbers, not {written}")
         rows = written.reshape(-1, written.shape[-1]) if written.size else ()
@@ -40,7 +40,7 @@ class ProcessLists(attributes.Sequence):
 class Channel(Integer):
     """The number of a channel; 0 is none."""
 
-    def canonical(self, value: Any) -> int | None:
+    def canonical(self, value: object) -> int | None:
         return super().canonical(value) or None
 
     def stablehlo(self, value: int, type: int = 1) -> str:
@@ -54,7 +54,7 @@ class Channel(Integer):
 class _Unit(Boolean):
     """True, or what is not written."""
 
-    def canonical(self, value: Any) -> bool | None:
+    def canonical(self, value: object) -> bool | None:
         return super().canonical(value) or None
 
     def stablehlo(self, value: bool) -> str:
@@ -64,7 +64,7 @@ class _Unit(Boolean):
 class _WithoutEffect(attributes.Attribute):
     is_ambiguous = False
 
-    def canonical(self, value: Any) -> None:
+    def canonical(self, value: object) -> None:
         pass
 
 
@@ -206,7 +206,11 @@ class Collective(Operation):
         self.refuse_attribute("G4", problem, advice)
 
     def exchange(
-        self, value: Any, members: Sequence[ProcessId], combine: Any = list, **equal: Any
+        self,
+        value: object,
+        members: Sequence[ProcessId],
+        combine: Callable[[list[Any]], object] = list,
+        **equal: object,
     ) -> Any:
         """What `combine` makes of the members' values, in order; `equal` must be so for all."""
         arrays = map(np.asarray, value if type(value) is tuple else (value,))
@@ -313,7 +317,7 @@ class PartitionID(Operation):
 
     hlo_name = "partition-id"
     stablehlo_name = builder_name = "partition_id"
-    output_shape: Any = attribute(ShapeAttribute(), default=_SCALAR, stablehlo=None, hlo=None)
+    output_shape: Shape = attribute(ShapeAttribute(), default=_SCALAR, stablehlo=None, hlo=None)
     zero_derivative = "it has no operands"
 
     def shape(self):

@@ -13,6 +13,7 @@ from minixla.core.attributes import Dimension, Instance, Integer, attribute
 from minixla.core.builders import builds
 from minixla.core.linear import spread
 from minixla.core.shapes import Shape, TupleValue
+from minixla.typing import Array, ArrayLike
 from minixla_ops.collectives import collective_groups
 from minixla_ops.collectives.processes import current_process
 from minixla_ops.elementwise.operators import convert
@@ -37,23 +38,23 @@ class _Reducing(collective_groups.Collective, Lowered):
     operands = ("operands...",)
     computation: Graph = attribute(Instance(Graph), hlo="to_apply")
 
-    def spread(self, value: Any) -> Any:
+    def spread(self, value: Array) -> Array:
         """A result as every member has it; ReduceScatter, where all have parts, has other rules."""
         return value
 
-    def own_part(self, whole: Any, size: int) -> Any:
+    def own_part(self, whole: Array, size: int) -> Array:
         """What this member has of the combination of all."""
         return whole
 
-    def pulled(self, value: Any) -> Any:
+    def pulled(self, value: Array) -> Array:
         """An operand's cotangent, of a result's where the computation is a sum."""
         return self.summed(value)
 
-    def summed(self, operand: Any) -> Any:
+    def summed(self, operand: Array) -> Array:
         """The operation on one operand with a sum."""
         return self(operand, computation=_computation(type(self), ops.add, operand))
 
-    def check_operands(self, shapes: Sequence[Any]) -> None:
+    def check_operands(self, shapes: Sequence[Shape]) -> None:
         """Checks C1 to C3."""
         if not shapes:
             self.refuse("C1", "there is no operand", "Give an array, or several.")
@@ -64,10 +65,10 @@ class _Reducing(collective_groups.Collective, Lowered):
         given = "computation", self.computation, (scalar, scalar), (scalar,)
         computations.check_computation(self, "C3", *given)
 
-    def total(self, operands: Any, **how: Any) -> Sequence[np.ndarray]:
+    def total(self, operands: Sequence[np.ndarray], **how: object) -> Sequence[np.ndarray]:
         """Each operand combined over the group, once for all members."""
 
-        def combine(running: Any, value: Any) -> Any:
+        def combine(running: np.ndarray, value: np.ndarray) -> np.ndarray:
             return apply_elementwise(self.computation, [running, value])[0]
 
         def combined(columns: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
@@ -112,7 +113,7 @@ class _Reducing(collective_groups.Collective, Lowered):
             found = [self._extreme_tangent(*row) for row in compress(rows, moving)]
         return as_results(spread(moving, found))
 
-    def _extreme_tangent(self, primal: Any, tangent: Any, result: Any) -> Any:
+    def _extreme_tangent(self, primal: Array, tangent: Array, result: Array) -> Array:
         is_chosen = ops.eq(primal, self.spread(result))
         chosen = convert(is_chosen, array_shape(primal).element_type)
         return self.summed(tangent * chosen) / self.summed(chosen)
@@ -236,7 +237,7 @@ class ReduceScatter(_Reducing):
         own = ops.reduce_scatter(counted, ops.max, 0, size, **self.groups)
         at = self.scatter_dimension
         sizes = collective_groups.scaled(array_shape(whole), at, 1, size).dimensions
-        starts: list[Any] = [0] * len(sizes)
+        starts: list[ArrayLike] = [0] * len(sizes)
         starts[at] = ops.reshape(own, ()) * splat(sizes[at], Shape("s32"))
         return ops.dynamic_slice(whole, starts, sizes)
 
@@ -246,14 +247,16 @@ class ReduceScatter(_Reducing):
         return results, as_results([0] * len(moved))
 
 
-def _computation(operation: type[_Reducing], computation: Computation, operand: Any) -> Graph:
+def _computation(operation: type[_Reducing], computation: Computation, operand: object) -> Graph:
     subject = operation.builder_name
     (shape,) = operation.array_shapes([shape_of(operand, subject)])
     scalar = Shape(shape.element_type)
     return computations.computation_of(computation, (scalar, scalar), subject)
 
 
-def _reduced(operation: type[_Reducing], operand: Any, computation: Any, *attributes: Any) -> Any:
+def _reduced(
+    operation: type[_Reducing], operand: object, computation: Computation, *attributes: object
+) -> Any:
     """What a builder returns: an array for an array, a tuple for a sequence or a tuple."""
     is_single = not isinstance(operand, (list, tuple, TupleValue))
     leaves = list(operand) if isinstance(operand, (list, tuple)) else tuple_leaves(operand)
@@ -264,18 +267,20 @@ def _reduced(operation: type[_Reducing], operand: Any, computation: Any, *attrib
 
 @builds(AllReduce)
 def all_reduce(
-    operand: Any,
+    operand: ArrayLike | Sequence[ArrayLike],
     computation: Computation,
     replica_groups: collective_groups.Groups = (),
     channel_id: int | None = None,
-    shape_with_layout: Any = None,
+    shape_with_layout: object = None,
     use_global_device_ids: bool | None = None,
 ) -> Any:
     groups = replica_groups, channel_id, shape_with_layout, use_global_device_ids
     return _reduced(AllReduce, operand, computation, *groups)
 
 
-def cross_replica_sum(operand: Any, replica_groups: collective_groups.Groups = ()) -> Any:
+def cross_replica_sum(
+    operand: ArrayLike | Sequence[ArrayLike], replica_groups: collective_groups.Groups = ()
+) -> Any:
     """The sum of the operands of a group of replicas: AllReduce with `add`. XLA: CrossReplicaSum.
 
     Args:
@@ -294,13 +299,13 @@ def cross_replica_sum(operand: Any, replica_groups: collective_groups.Groups = (
 
 @builds(ReduceScatter)
 def reduce_scatter(
-    operand: Any,
+    operand: ArrayLike | Sequence[ArrayLike],
     computation: Computation,
     scatter_dimension: int,
     shard_count: int,
     replica_groups: collective_groups.Groups = (),
     channel_id: int | None = None,
-    layout: Any = None,
+    layout: object = None,
     use_global_device_ids: bool | None = None,
 ) -> Any:
     groups = replica_groups, channel_id, layout, use_global_device_ids

@@ -24,10 +24,10 @@ class Meeting(NamedTuple):
     subject: str  # the operation's name
     channel: int  # 0 for none
     members: tuple[ProcessId, ...]  # who meets, this process among them
-    value: Any  # what this process brings
+    value: object  # what this process brings
     signature: Hashable  # what must be equal for all members
     #: Called once, with the values in the order of `members`; all get its result.
-    combine: Callable[[list[Any]], Any]
+    combine: Callable[[list[Any]], object]
 
 
 @dataclass(eq=False)
@@ -38,10 +38,10 @@ class Process:
     partition: int = 0
     replica_count: int = 1
     partition_count: int = 1
-    infeed: Any = field(default_factory=deque)  # what its Infeed reads, from the left
-    outfeed: Any = field(default_factory=deque)  # what its Outfeed wrote and nobody took
+    infeed: deque[object] = field(default_factory=deque)  # what its Infeed reads, from the left
+    outfeed: deque[object] = field(default_factory=deque)  # what its Outfeed wrote and nobody took
     #: What the host holds for each channel: to be received from the left, and sent to it.
-    host: dict[int, Any] = field(default_factory=lambda: defaultdict(deque))
+    host: dict[int, deque[object]] = field(default_factory=lambda: defaultdict(deque))
 
     @property
     def id(self) -> ProcessId:
@@ -55,7 +55,7 @@ class Process:
         others = ", ".join([str(each) for each in meeting.members if each != self.id])
         self._alone(meeting.subject, f"other processes: (replica, partition) {others}")
 
-    def start_send(self, channel: int, value: Any, to_host: bool) -> int:
+    def start_send(self, channel: int, value: object, to_host: bool) -> int:
         """Offers a value on a channel; returns the number of the request."""
         if to_host:
             self.host[channel].append(value)
@@ -83,7 +83,7 @@ class Process:
             self._alone("infeed", "an item of its infeed")
         return self.infeed.popleft()
 
-    def put_outfeed(self, value: Any) -> None:
+    def put_outfeed(self, value: object) -> None:
         """Writes an item to the outfeed."""
         self.outfeed.append(value)
 
@@ -103,7 +103,7 @@ def current_process() -> Process:
     return _current.get()
 
 
-def transfer_to_infeed(item: Any) -> None:
+def transfer_to_infeed(item: object) -> None:
     """Puts an array or a tuple of arrays into the infeed of programs outside `mx.simulate`.
 
     Args:

@@ -1,13 +1,14 @@
 """RaggedAllToAll: rows of varying number to each member of a group."""
 
-from collections.abc import Iterator
-from typing import Any, NoReturn
+from collections.abc import Iterator, Sequence
+from typing import NoReturn
 
 import numpy as np
 
 import minixla_ops as ops
 from minixla.core import Shape, register
 from minixla.core.errors import IndexingError, explain
+from minixla.typing import Array
 from minixla_ops.collectives.collective_groups import CHANNEL, GROUPS, Collective
 from minixla_ops.collectives.processes import current_process
 from minixla_ops.elementwise.operators import convert
@@ -97,7 +98,9 @@ class RaggedAllToAll(Lowered, Collective):
                 written[place : place + count] = True
         return result
 
-    def _updates(self, column: Any, own: int, announced: Any) -> Iterator[tuple[Any, int, int]]:
+    def _updates(
+        self, column: Sequence[np.ndarray], own: int, announced: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, int, int]]:
         """What a member sends here: rows, their place, and how many this member expects."""
         rows, starts, sizes, _, places, _ = column
         lists = [np.atleast_1d(each) for each in (starts[own], sizes[own], places[own], announced)]
@@ -115,10 +118,10 @@ class RaggedAllToAll(Lowered, Collective):
         if not count or not length or not updates:
             return output
 
-        def received(value: Any) -> Any:
+        def received(value: Array) -> Array:
             return ops.all_to_all(value, 0, 0, members, **self.groups)
 
-        def across(index: Any) -> Any:
+        def across(index: Array) -> Array:
             """What came for each update, for each row of the output."""
             flat = ops.reshape(convert(received(index), _INDEX.element_type), (updates,))
             return ops.broadcast_in_dim(flat, (length, updates), (1,))

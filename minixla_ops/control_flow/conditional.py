@@ -3,9 +3,9 @@
 import inspect
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,9 +18,10 @@ from minixla.core.errors import ShapeError, explain
 from minixla.core.graph import Graph, Value, remembered
 from minixla.core.linear import instantiate, spread
 from minixla.core.operation import EVERY_OPERAND, register
-from minixla.core.shapes import TOKEN, Shape
+from minixla.core.shapes import TOKEN, AnyShape, Shape
 from minixla.core.symbolic_zeros import pullback_by
 from minixla.core.tracing import evaluate_graph, shape_of
+from minixla.typing import Array
 from minixla_ops.control_flow.loops import any_of, choose, shadowed
 from minixla_ops.helpers.shorthand import array_shape, as_results, full_like, operand_list, zeros
 from minixla_ops.helpers.tuple_operations import without_tuples
@@ -28,6 +29,10 @@ from minixla_ops.programs import runs_programs as running
 from minixla_ops.programs.computations import check_computation
 from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.programs.runs_programs import Flags, RunsPrograms, in_front, over_batch, program
+
+_Key = TypeVar("_Key")
+#: The number of an input, or a slot: a shape and a number.
+_Place = int | tuple[AnyShape, int]
 
 
 @register
@@ -74,7 +79,7 @@ class Conditional(RunsPrograms):
     def reference(self, branch_index, *operands):
         return tuple(reference_graph(self.branches[self.chosen(branch_index)], operands))
 
-    def chosen(self, branch_index: Any) -> int:
+    def chosen(self, branch_index: object) -> int:
         """The number of the branch that runs for a predicate or an index."""
         index, last = np.asarray(branch_index), len(self.branches) - 1
         number = 1 - int(index) if index.dtype == np.bool_ else int(index)
@@ -162,7 +167,9 @@ def _any_of_each(columns: Sequence[Sequence[bool]]) -> Flags:
 
 
 @remembered
-def _reverse_halves(kept_with: Graph, branches: Sequence[Graph], active: Flags) -> tuple[Any, ...]:
+def _reverse_halves(
+    kept_with: Graph, branches: Sequence[Graph], active: Flags
+) -> tuple[tuple[Graph, ...], tuple[Graph, ...], Flags, Flags, list[int]]:
     """The branches of both halves of a reverse derivative; active results and operands; rereads.
 
     The first gives the results, and in slots what is kept of them: what one branch keeps may stand
@@ -179,20 +186,20 @@ def _reverse_halves(kept_with: Graph, branches: Sequence[Graph], active: Flags) 
     given = itertools.compress(branches[0].output_shapes, active_outputs)
     taken = [*[shape for shape, _ in slots], *[inputs[number] for number in reread], *given]
 
-    def keeping(half: ReverseGraphs, places: Sequence[Any]) -> Graph:
+    def keeping(half: ReverseGraphs, places: Sequence[_Place]) -> Graph:
         """The first half of a branch: its results, and each slot's residual, or zeros."""
 
-        def function(*values: Any) -> list[Any]:
+        def function(*values: Array) -> list[Array]:
             outputs = evaluate_graph(half.forward, values)
             held = dict(zip(places, outputs[count:], strict=True))
             return outputs[:count] + [instantiate(held.get(slot), slot[0]) for slot in slots]
 
         return program(function, inputs, half.forward.name)
 
-    def pulling(half: ReverseGraphs, places: Sequence[Any]) -> Graph:
+    def pulling(half: ReverseGraphs, places: Sequence[_Place]) -> Graph:
         """The second half of a branch: a cotangent, or zeros, for each operand with one in any."""
 
-        def function(*values: Any) -> list[Any]:
+        def function(*values: Array) -> list[Array]:
             held = dict(zip([*slots, *reread], values, strict=False))
             cotangents = spread(active_outputs, values[len(held) :])
             pulled = running.pulled_back(half, [held[place] for place in places], cotangents)
@@ -205,7 +212,7 @@ def _reverse_halves(kept_with: Graph, branches: Sequence[Graph], active: Flags) 
     return forward, backward, active_outputs, active_inputs, reread
 
 
-def _places(forward: Graph, count: int) -> list[Any]:
+def _places(forward: Graph, count: int) -> list[_Place]:
     """Where a branch's residuals are: the number of an input, or a slot: a shape and a number."""
     inputs = {id(value): number for number, value in enumerate(forward.inputs)}
     residuals = forward.outputs[count:]
@@ -213,9 +220,9 @@ def _places(forward: Graph, count: int) -> list[Any]:
     return [inputs[id(each)] if id(each) in inputs else next(slots) for each in residuals]
 
 
-def _told_apart(keys: Iterable[Any]) -> list[tuple[Any, int]]:
+def _told_apart(keys: Iterable[_Key]) -> list[tuple[_Key, int]]:
     """Each key, and how often it stands before."""
-    seen: defaultdict[Any, Iterator[int]] = defaultdict(itertools.count)
+    seen: defaultdict[object, Iterator[int]] = defaultdict(itertools.count)
     return [(key, next(seen[key])) for key in keys]
 
 
@@ -226,9 +233,15 @@ def _told_apart(keys: Iterable[Any]) -> list[tuple[Any, int]]:
 # have for every batch an operand more that says whose; derivatives make such choices of guards.
 
 
-def _chosen(branches: Any, wholes: Any, flags: Flags, index: Any, values: Any) -> Sequence[Any]:
+def _chosen(
+    branches: Sequence[Graph],
+    wholes: Sequence[Graph],
+    flags: Flags,
+    index: Array,
+    values: Sequence[Array],
+) -> Sequence[Array]:
     """A selection of what members get from the branches that they take; `wholes` are over all."""
-    results: Sequence[Any] = ()
+    results: Sequence[Array] = ()
     rows = zip(_takers(index, len(branches)), branches, wholes, strict=True)
     for takes, branch, whole in rows:
         # A branch may give no more than operands and constants.
@@ -241,7 +254,7 @@ def _chosen(branches: Any, wholes: Any, flags: Flags, index: Any, values: Any) -
     return results
 
 
-def _takers(index: Any, count: int) -> list[Any]:
+def _takers(index: Array, count: int) -> list[Array]:
     """For each branch the members of a batch that take it, pred[size]."""
     if array_shape(index).element_type.kind == "pred":
         return [index, ops.not_(index)]
@@ -251,7 +264,7 @@ def _takers(index: Any, count: int) -> list[Any]:
     return [ops.eq(numbers, full_like(numbers, number)) for number in range(count)]
 
 
-def _guard(inner: Graph, flags: Flags, takes: Any, values: Sequence[Any]) -> tuple[Any, ...]:
+def _guard(inner: Graph, flags: Flags, takes: Array, values: Sequence[Array]) -> tuple[Array, ...]:
     """The guard of a program over a batch that the members marked in `takes` take."""
     programs = _guard_programs(inner, array_shape(takes).dimensions, flags)
     return Conditional(programs)(any_of(takes), takes, *values)
@@ -261,7 +274,7 @@ def _guard(inner: Graph, flags: Flags, takes: Any, values: Sequence[Any]) -> tup
 def _guard_programs(inner: Graph, sizes: tuple[int, ...], flags: Flags) -> tuple[Graph, Graph]:
     """A program over a batch where the first input says who takes it, and zeros in its place."""
 
-    def run(takes: Any, *values: Any) -> list[Any]:
+    def run(takes: Array, *values: Array) -> list[Array]:
         return evaluate_graph(inner, shadowed(takes, values, flags))
 
     shapes = [Shape("pred", sizes), *inner.input_shapes]
@@ -278,7 +291,7 @@ _FORMS = (
 )
 
 
-def conditional(*arguments: Any, **named: Any) -> Any:
+def conditional(*arguments: object, **named: object) -> Any:
     """Runs one of several branches on its own operand. XLA: Conditional.
 
     `conditional(predicate, true_operand, true_computation, false_operand, false_computation)` runs
@@ -317,7 +330,7 @@ def conditional(*arguments: Any, **named: Any) -> Any:
     pairs = zip(computations, operands, strict=True)
     graphs = [running.closed(each, operand, subject) for each, operand in pairs]
     flat = [without_tuples(graph) for graph in graphs]
-    values: dict[Any, Any] = {}  # each once, though several branches read it
+    values: dict[tuple[int, int], Any] = {}  # each once, though several branches read it
     keys = []
     for position, (branch, operand) in enumerate(zip(flat, operands, strict=True)):
         leaves = running.leaves_of(operand)
@@ -330,7 +343,9 @@ def conditional(*arguments: Any, **named: Any) -> Any:
     return as_results(running.as_given(graphs[0].output_shapes, results))
 
 
-def _of_all(branch: Graph, keys: Sequence[Any], values: dict[Any, Any]) -> Graph:
+def _of_all(
+    branch: Graph, keys: Sequence[tuple[int, int]], values: Mapping[tuple[int, int], object]
+) -> Graph:
     """A branch that takes all values, of which its own have these keys."""
     own = dict(zip(keys, branch.inputs, strict=True))
     rows = enumerate(values.items())
@@ -340,7 +355,7 @@ def _of_all(branch: Graph, keys: Sequence[Any], values: dict[Any, Any]) -> Graph
     return Graph(inputs, branch.instructions, branch.outputs, branch.name)
 
 
-def _form_of(arguments: Sequence[Any], named: dict[str, Any]) -> tuple[Any, Any, Any]:
+def _form_of(arguments: Sequence[object], named: Mapping[str, object]) -> tuple[Any, Any, Any]:
     """The index (or predicate), computations and operands of either form."""
     form = _FORMS[len(arguments) + len(named) <= 3]
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD

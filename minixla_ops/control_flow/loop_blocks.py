@@ -13,7 +13,6 @@ iteration is computed again at most twice up to N = 16,000 and three times up to
 
 from collections.abc import Callable, Sequence
 from math import comb
-from typing import Any
 
 import numpy as np
 
@@ -21,6 +20,7 @@ import minixla_ops as ops
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape, ShapeList
 from minixla.core.tracing import evaluate_graph
+from minixla.typing import Array
 from minixla_ops.control_flow import loops
 from minixla_ops.helpers.shorthand import array_shape, zeros
 from minixla_ops.programs.computations import sum_over
@@ -31,8 +31,13 @@ _MOST_STATES, _FEWEST_STATES, _STATE_BYTES = 128, 16, 1 << 27
 
 
 def back_in_blocks(
-    advance: Graph, pull: Callable[..., list[Any]], trips: Any, first: Any, fixed: Any, after: Any
-) -> list[Any]:
+    advance: Graph,
+    pull: Callable[..., list[Array]],
+    trips: Array,
+    first: Sequence[Array],
+    fixed: Sequence[Array],
+    after: Sequence[Array],
+) -> list[Array]:
     """The cotangents before the first of `trips` iterations from those after the last."""
     # An iteration advances from the state before it, and the constants `fixed` of the loop, to that
     # after it, and pulls cotangents back by the same. `first` is the state before the first one.
@@ -41,16 +46,16 @@ def back_in_blocks(
     block, one, zero = np.int32(size), np.int32(1), np.int32(0)
     capacities, empty = _capacities(size), [zeros(each.with_dimension(0, size)) for each in shapes]
 
-    def record(index: Any, carried: Sequence[Any], fixed: Sequence[Any]) -> list[Any]:
+    def record(index: Array, carried: Sequence[Array], fixed: Sequence[Array]) -> list[Array]:
         state, blocks = split(carried, width)
         kept = loops.with_elements(blocks, state, index)
         return [*evaluate_graph(advance, [*state, *fixed]), *kept]
 
-    def retreat(index: Any, cotangents: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+    def retreat(index: Array, cotangents: Sequence[Array], given: Sequence[Array]) -> list[Array]:
         (last,), blocks, fixed = split(given, 1, width)
         return pull([*[loops.element(each, last - index) for each in blocks], *fixed], cotangents)
 
-    def next_part(top: Any, end: Any, trips: Any, starts: Any, *rest: Any) -> list[Any]:
+    def next_part(top: Array, end: Array, trips: Array, starts: Array, *rest: Array) -> list[Array]:
         slots, fixed, cotangents = split(rest, width, len(fixed_shapes))
         start = loops.element(starts, top)
         is_block = ops.le(end - start, one)
@@ -81,7 +86,7 @@ def back_in_blocks(
     return list(ops.while_(lambda top, *_: ops.ge(top, zero), next_part, init)[-len(after) :])
 
 
-def _second_part(capacities: np.ndarray, length: Any, free: Any) -> Any:
+def _second_part(capacities: np.ndarray, length: Array, free: Array) -> Array:
     """How many of `length` blocks at most come after the next cut, with `free` slots."""
     too_few = ops.lt(loops.element(capacities.T, free), length)
     repetitions = sum_over(ops.convert_element_type(too_few, "s32"), [0])

@@ -6,7 +6,7 @@ derivative needs (residuals) of each iteration, and another scan walks back.
 Elsewhere the loop counts its iterations and keeps its first values only; see `loop_blocks`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import Any
 
@@ -21,9 +21,10 @@ from minixla.core.linear import spread
 from minixla.core.shapes import ShapeList
 from minixla.core.symbolic_zeros import call_vjp_graphs
 from minixla.core.tracing import evaluate_graph, shape_of
+from minixla.typing import Array
 from minixla_ops.control_flow import loops, scan
 from minixla_ops.control_flow.loop_blocks import back_in_blocks, bytes_of
-from minixla_ops.control_flow.loop_trips import known_trips, written_once
+from minixla_ops.control_flow.loop_trips import Trips, known_trips, written_once
 from minixla_ops.programs import runs_programs as running
 from minixla_ops.programs.runs_programs import Flags, constants_of, parted, program, split
 
@@ -31,25 +32,31 @@ from minixla_ops.programs.runs_programs import Flags, constants_of, parted, prog
 _KEPT_BYTES = 1 << 30
 
 
-def linearize_while(condition: Graph, body: Graph, operands: Any, active: Any) -> tuple[Any, Any]:
+def linearize_while(
+    condition: Graph, body: Graph, operands: Sequence[Array], active: Sequence[bool]
+) -> tuple[tuple[Array, ...], Callable[..., list[Any]]]:
     """The results of a While and its pullback; see `Operation.linearize`."""
     trips = known_trips(condition, body, operands)
     graphs = _while_vjp_graphs(body, condition, _with_tangent(operands, active), trips)
     return call_vjp_graphs(graphs, operands)
 
 
-def linearize_scan(operation: scan.Scan, operands: Any, active: Any) -> tuple[Any, Any]:
+def linearize_scan(
+    operation: scan.Scan, operands: Sequence[Array], active: Sequence[bool]
+) -> tuple[tuple[Array, ...], Callable[..., list[Any]]]:
     """The results of a Scan and its pullback; see `Operation.linearize`."""
     given = operation, _with_tangent(operands, active), tuple(map(shape_of, operands))
     return call_vjp_graphs(_scan_vjp_graphs(operation.to_apply, *given), operands)
 
 
-def _with_tangent(operands: Sequence[Any], active: Sequence[bool]) -> Flags:
+def _with_tangent(operands: Sequence[object], active: Sequence[bool]) -> Flags:
     return tuple([flag and has_tangent(o) for o, flag in zip(operands, active, strict=True)])
 
 
 @remembered
-def _while_vjp_graphs(body: Graph, condition: Graph, given: Flags, trips: Any) -> ReverseGraphs:
+def _while_vjp_graphs(
+    body: Graph, condition: Graph, given: Flags, trips: Trips | None
+) -> ReverseGraphs:
     once = [False] * len(given) if trips is None else written_once(body, trips)
     has_side_effect = condition.silent().has_side_effect or body.silent().has_side_effect
     if trips is not None:
@@ -69,7 +76,9 @@ def _while_vjp_graphs(body: Graph, condition: Graph, given: Flags, trips: Any) -
 
 
 @remembered
-def _scan_vjp_graphs(to_apply: Graph, it: scan.Scan, given: Flags, shapes: Any) -> ReverseGraphs:
+def _scan_vjp_graphs(
+    to_apply: Graph, it: scan.Scan, given: Flags, shapes: ShapeList
+) -> ReverseGraphs:
     return _with_residuals_kept(it, _Step(to_apply, given, [False] * it.carries), shapes)
 
 
@@ -109,7 +118,7 @@ class _Step:
         outputs = list(compress(self.residuals, self.fixed))
         self.fixed_part = Graph(inputs, hoisted, outputs, forward.name).pruned()
 
-    def pull(self, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+    def pull(self, residuals: Sequence[Array], cotangents: Sequence[Array]) -> list[Array]:
         """The cotangents of the active inputs from those of the active outputs."""
         after = spread(self.active_outputs, cotangents)
         elements, before = split(running.pulled_back(self.halves, residuals, after), self.count)
@@ -117,7 +126,12 @@ class _Step:
         carried = [new if same else old for same, new, old in rows]
         return running.instantiated(self.active, [*elements, *carried], self.program.input_shapes)
 
-    def graphs(self, first: Any, second: Any, shapes: ShapeList) -> ReverseGraphs:
+    def graphs(
+        self,
+        first: Callable[..., list[Array]],
+        second: Callable[..., list[Array]],
+        shapes: ShapeList,
+    ) -> ReverseGraphs:
         """The halves of all iterations, from functions, for operands of `shapes`."""
         # The second takes what the first gives beyond results, and cotangents of active results.
         name, active = self.program.name, self.active_outputs
@@ -146,14 +160,14 @@ def _with_residuals_kept(operation: scan.Scan, step: _Step, shapes: ShapeList) -
     advance = _with_inputs(forward, shared, outputs)
     carries = operation.carries + len(shared)
 
-    def first(*operands: Any) -> list[Any]:
+    def first(*operands: Array) -> list[Array]:
         fixed = evaluate_graph(step.fixed_part, operands[step.count :])
         inits = [*operands, *parted(is_shared, fixed)[0]]
         found = operation(*inits, to_apply=advance, carries=carries)
         results, stacks, carried, _ = split(found, start, len(kept), operation.carries)
         return [*results, *carried, *fixed, *[operands[inputs[id(v)]] for v in elements], *stacks]
 
-    def back(*values: Any) -> list[Any]:
+    def back(*values: Array) -> list[Array]:
         counts = len(elements), len(kept), sum(step.active_outputs)
         *rows, cotangents, fixed = split(values, *counts)
         residuals = running.merged(step.fixed, fixed, running.merged(is_element, *rows))
@@ -164,7 +178,7 @@ def _with_residuals_kept(operation: scan.Scan, step: _Step, shapes: ShapeList) -
     taken = [*[value.shape for value in (*elements, *kept)], *given, *fixed_shapes]
     retreat = program(back, taken, f"vjp_{forward.name}")
 
-    def second(*values: Any) -> list[Any]:
+    def second(*values: Array) -> list[Array]:
         fixed, moving = split(values, len(fixed_shapes))
         carries = sum(step.active[step.count :]) + len(fixed)
         loop = scan.Scan(retreat, carries, operation.length, 0, not operation.is_reverse)
@@ -182,20 +196,20 @@ def _with_states_recomputed(condition: Graph, shown: Graph, step: _Step) -> Reve
     advance = _part(body, chosen, [body.outputs[index] for index in state])
     recompute = _part(step.halves.forward, chosen, step.residuals)
 
-    def first(*init: Any) -> list[Any]:
-        def counted(trips: Any, *values: Any) -> list[Any]:
+    def first(*init: Array) -> list[Array]:
+        def counted(trips: Array, *values: Array) -> list[Array]:
             return [trips + np.int32(1), *evaluate_graph(shown, values)]
 
-        def holds(_: Any, *values: Any) -> Any:
+        def holds(_: object, *values: Array) -> list[Array]:
             return evaluate_graph(condition, values)
 
         trips, *results = ops.while_(holds, counted, [np.int32(0), *init])
         return [*results, trips, *[init[index] for index in chosen]]
 
-    def pull(before: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+    def pull(before: Sequence[Array], cotangents: Sequence[Array]) -> list[Array]:
         return step.pull(evaluate_graph(recompute, before), cotangents)
 
-    def second(trips: Any, *rest: Any) -> list[Any]:
+    def second(trips: Array, *rest: Array) -> list[Array]:
         states, fixed, after = split(rest, len(state), len(chosen) - len(state))
         if state:
             return back_in_blocks(advance, pull, trips, states, fixed, after)

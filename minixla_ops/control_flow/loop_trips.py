@@ -25,7 +25,7 @@ class Trips(NamedTuple):
     step: int
 
 
-def known_trips(condition: Graph, body: Graph, init: Sequence[Any]) -> Trips | None:
+def known_trips(condition: Graph, body: Graph, init: Sequence[object]) -> Trips | None:
     """The iterations, where a counter tells their number; else None.
 
     The condition compares a counter with a bound, the body adds a step to it (or subtracts one),
@@ -101,7 +101,7 @@ def _line(
     return slope, offset
 
 
-def _number(value: Value, graph: Graph, body: Graph, init: Sequence[Any]) -> int | None:
+def _number(value: Value, graph: Graph, body: Graph, init: Sequence[object]) -> int | None:
     """The number that a value of a loop's program, the condition or the body, always is."""
     if value.instruction is not None:
         return _literal_integer(value)

@@ -15,6 +15,7 @@ from minixla.core.graph import Graph, remembered
 from minixla.core.operation import EVERY_OPERAND, register
 from minixla.core.shapes import Shape
 from minixla.core.tracing import evaluate_graph
+from minixla.typing import Array, ArrayLike
 from minixla_ops.control_flow import loop_reverse
 from minixla_ops.helpers.shorthand import array_shape
 from minixla_ops.helpers.tuple_operations import without_tuples
@@ -66,7 +67,7 @@ class While(RunsPrograms):
         return init
 
     def reference(self, *init):
-        values: Sequence[Any] = init
+        values: Sequence[np.ndarray] = init
         while reference_graph(self.condition, values)[0]:
             values = reference_graph(self.body, values)
         return tuple(values)
@@ -123,7 +124,9 @@ def _batched(body: Graph, condition: Graph, given: Flags, size: int) -> tuple[Fl
     return flags, While(test, over_batch(body, places, size, places))
 
 
-def _differing(test: Graph, step: Graph, changing: Any, given: Flags, size: int) -> Any:
+def _differing(
+    test: Graph, step: Graph, changing: Sequence[bool], given: Flags, size: int
+) -> tuple[Flags, bool]:
     """Which values differ over the batch in the course of the loop; whether members' ends do."""
 
     def differ(flags: Flags) -> bool:
@@ -143,13 +146,13 @@ def _loop_of_members(condition: Graph, body: Graph, flags: Flags, size: int) -> 
     test, step = over_batch(condition, places, size, (0,)), over_batch(body, places, size, places)
     constants = running.constants_of(step)
 
-    def next_values(*values: Any) -> list[Any]:
+    def next_values(*values: Array) -> list[Array]:
         holds = evaluate_graph(test, values)[0]
         outputs = evaluate_graph(step, shadowed(holds, values, flags))
         triples = zip(constants, outputs, values, strict=True)
         return [old if stays else choose(holds, new, old) for stays, new, old in triples]
 
-    def goes_on(*values: Any) -> list[Any]:
+    def goes_on(*values: Array) -> list[Array]:
         return [any_of(evaluate_graph(test, values)[0])]
 
     whole = program(goes_on, test.input_shapes, test.name)
@@ -158,19 +161,19 @@ def _loop_of_members(condition: Graph, body: Graph, flags: Flags, size: int) -> 
     return While(whole, made)
 
 
-def any_of(flags: Any) -> Any:
+def any_of(flags: Array) -> Array:
     """Whether any of an array of pred holds."""
     return ops.reduce([flags], [np.False_], ops.or_, range(array_shape(flags).rank))
 
 
-def choose(holds: Any, on_true: Any, on_false: Any) -> Any:
+def choose(holds: Array, on_true: Array, on_false: Array) -> Array:
     """Members of one batch where `holds`, of another elsewhere; the batch stands first."""
     rank = array_shape(holds).rank
     sizes = array_shape(on_true).dimensions
     return ops.select(ops.broadcast_in_dim(holds, sizes, range(rank)), on_true, on_false)
 
 
-def shadowed(holds: Any, values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
+def shadowed(holds: Array, values: Sequence[Array], flags: Sequence[bool]) -> list[Array]:
     """Batches, in front where `flags` say so: the first member that `holds` in place of others."""
     batch = array_shape(holds).dimensions
     size = prod(batch)
@@ -181,7 +184,7 @@ def shadowed(holds: Any, values: Sequence[Any], flags: Sequence[bool]) -> list[A
     numbers = ops.select(holds, numbers, np.full(batch, last))
     first = ops.reduce([numbers], [last], ops.min, range(len(batch)))
 
-    def shadow(value: Any) -> Any:
+    def shadow(value: Array) -> Array:
         sizes = array_shape(value).dimensions
         member = element(ops.reshape(value, (size, *sizes[len(batch) :])), first)
         kept = range(len(batch), len(sizes))
@@ -190,17 +193,19 @@ def shadowed(holds: Any, values: Sequence[Any], flags: Sequence[bool]) -> list[A
     return [shadow(v) if flag else v for v, flag in zip(values, flags, strict=True)]
 
 
-def element(value: Any, index: Any) -> Any:
+def element(value: ArrayLike, index: ArrayLike) -> Array:
     """One element along the first dimension, without it."""
     rest = array_shape(value).dimensions[1:]
     found = ops.dynamic_slice(value, [index, *[0] * len(rest)], (1, *rest))
     return ops.reshape(found, rest)
 
 
-def with_elements(stacks: Sequence[Any], values: Sequence[Any], index: Any) -> list[Any]:
+def with_elements(
+    stacks: Sequence[ArrayLike], values: Sequence[ArrayLike], index: ArrayLike
+) -> list[Array]:
     """The stacks, each with another element along the first dimension."""
 
-    def changed(stack: Any, value: Any) -> Any:
+    def changed(stack: ArrayLike, value: ArrayLike) -> Array:
         rest = array_shape(stack).dimensions[1:]
         update = ops.reshape(value, (1, *rest))
         return ops.dynamic_update_slice(stack, update, [index, *[0] * len(rest)])
@@ -209,7 +214,10 @@ def with_elements(stacks: Sequence[Any], values: Sequence[Any], index: Any) -> l
 
 
 def repeat(
-    count: Any, body: Callable[..., Any], carried: Sequence[Any], constants: Sequence[Any] = ()
+    count: Array | int,
+    body: Callable[..., Sequence[Array]],
+    carried: Sequence[ArrayLike],
+    constants: Sequence[ArrayLike] = (),
 ) -> list[Any]:
     """What `body` makes of `carried` in `count` steps.
 
@@ -220,7 +228,7 @@ def repeat(
         return list(carried)
     stop = 2 + len(carried)
 
-    def step(*values: Any) -> list[Any]:
+    def step(*values: Array) -> list[Array]:
         given, fixed = list(values[2:stop]), list(values[stop:])
         return [values[0] + np.int32(1), values[1], *body(values[0], given, fixed), *fixed]
 
@@ -229,7 +237,7 @@ def repeat(
     return list(while_(lambda index, limit, *_: ops.lt(index, limit), step, init)[2:stop])
 
 
-def while_(condition: Computation, body: Computation, init: Any) -> Any:
+def while_(condition: Computation, body: Computation, init: object) -> Any:
     """Runs `body` on the loop's values as long as `condition` holds of them. XLA: While.
 
     Args:

@@ -1,13 +1,19 @@
 """Map: a computation of scalars, called for the elements at every position of arrays."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from minixla.core import Graph, Operation, Shape, register, shape_of
 from minixla.core.attributes import Instance, Integer, Integers, attribute
 from minixla.core.builders import builds, operand_list
+from minixla.typing import ArrayLike
 from minixla_ops.helpers.shorthand import listed
-from minixla_ops.programs.computations import apply_computation, check_computation, computation_of
+from minixla_ops.programs.computations import (
+    Computation,
+    apply_computation,
+    check_computation,
+    computation_of,
+)
 from minixla_ops.programs.lowering import Lowered, lowered_program
 from minixla_ops.programs.reference_evaluation import apply_elementwise
 
@@ -93,10 +99,10 @@ class Map(Lowered):
 
 @builds(Map)
 def map(
-    operands: Sequence[Any],
-    computation: Graph | Callable[..., Any],
+    operands: Sequence[ArrayLike],
+    computation: Computation,
     dimensions: Sequence[int] | None = None,
-    static_operands: Sequence[Any] = (),
+    static_operands: Sequence[ArrayLike] = (),
 ) -> Any:
     operands = operand_list(operands, "map", "operands")
     static_operands = operand_list(static_operands, "map", "static_operands")

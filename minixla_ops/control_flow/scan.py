@@ -13,6 +13,7 @@ from minixla.core.operation import register
 from minixla.core.shapes import ShapeList
 from minixla.core.symbolic_zeros import call_vjp_graphs
 from minixla.core.tracing import evaluate_graph, shape_of
+from minixla.typing import Array, ArrayLike
 from minixla_ops.control_flow import loop_reverse, loops
 from minixla_ops.helpers.batch_dimensions import member_shapes, move_dimension
 from minixla_ops.helpers.shorthand import zeros
@@ -94,7 +95,7 @@ class Scan(RunsPrograms, Lowered):
     def reference(self, *operands):
         count = len(operands) - self.carries
         rows = [np.moveaxis(each, self.scan_dimension, 0) for each in operands[:count]]
-        carried: Sequence[Any] = operands[count:]
+        carried: Sequence[np.ndarray] = operands[count:]
         given = self.to_apply.output_shapes
         shapes = self.array_shapes(given[: len(given) - self.carries])
         stacks = [np.empty((self.length, *each.dimensions), each.dtype) for each in shapes]
@@ -116,7 +117,7 @@ class Scan(RunsPrograms, Lowered):
         fixed = running.constants_of(self.to_apply, self.carries)
         constants, moving = parted(fixed, inits)
 
-        def step(index: Any, carried: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+        def step(index: Array, carried: Sequence[Array], given: Sequence[Array]) -> list[Array]:
             at = np.int32(self.length - 1) - index if self.is_reverse else index
             elements = [loops.element(each, at) for each in given[:count]]
             carry = merged(fixed, given[count:], carried[results:])
@@ -162,21 +163,21 @@ class Scan(RunsPrograms, Lowered):
 
 
 def scan_all(
-    to_apply: Graph, inputs: Sequence[Any], inits: Sequence[Any], length: int, is_reverse: bool
-) -> list[list[Any]]:
+    to_apply: Graph, inputs: Sequence[Array], inits: Sequence[Array], length: int, is_reverse: bool
+) -> list[list[Array]]:
     """The outputs and the last carries of a scan of `length` steps along the first dimension."""
     found = Scan(to_apply, len(inits), length, 0, is_reverse)(*inputs, *inits)
     return split(found, len(found) - len(inits))
 
 
 def scan(
-    inputs: Any,
-    inits: Any,
+    inputs: ArrayLike | Sequence[ArrayLike],
+    inits: ArrayLike | Sequence[ArrayLike],
     to_apply: Computation,
     scan_dimension: int = 0,
     is_reverse: bool = False,
     is_associative: bool | None = None,
-) -> tuple[Any, ...]:
+) -> tuple[Array, ...]:
     """The outputs of a scan and its last carries, in one Python tuple. XLA: Scan.
 
     Args:
@@ -215,7 +216,9 @@ def scan(
 
 
 @remembered
-def _batched_step(to_apply: Graph, carries: int, given: Flags, size: int) -> tuple[Any, Any, Graph]:
+def _batched_step(
+    to_apply: Graph, carries: int, given: Flags, size: int
+) -> tuple[Flags, Flags, Graph]:
     """Which operands are batched, which results, and the step over the batch."""
 
     def after(flags: Flags) -> Flags:

@@ -15,6 +15,7 @@ from minixla.core.builders import derived
 from minixla.core.errors import ImportError_, TransformError, explain
 from minixla.core.forward import ForwardTrace, ForwardTracer
 from minixla.core.operation import EVERY_OPERAND, register
+from minixla.typing import Array
 from minixla_ops.helpers.shorthand import array_shape, as_tuple, splat
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.lowering import Lowered, lowered_program
@@ -44,7 +45,7 @@ class Internal(Lowered):
         return self._within(partial(BatchTracer, trace), operands, dimensions)
 
     def _within(
-        self, tracer: Any, operands: Sequence[Any], known: Sequence[Any]
+        self, tracer: partial[Any], operands: Sequence[Array], known: Sequence[object]
     ) -> tuple[Any, Any]:
         """The results for the parent of a tracer's trace, and what is known of each, or None."""
         pairs, (trace,) = zip(operands, known, strict=True), tracer.args
@@ -60,7 +61,7 @@ def refusing(operation: type[Internal]) -> Callable[..., NoReturn]:
     """Return the builder of an internal instruction: an error that names the alternative."""
     name = operation.builder_name
 
-    def builder(*operands: Any, **attributes: Any) -> NoReturn:
+    def builder(*operands: object, **attributes: object) -> NoReturn:
         problem = f"{operation.hlo_name} is internal to XLA: its passes make it, programs do not"
         raise explain(TransformError, name, problem, advice=operation.instead)
 

@@ -7,7 +7,7 @@ tiles where the layout says so (`{1,0:T(8,128)}`), which pad sizes up to multipl
 import math
 from collections.abc import Callable, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,7 @@ import minixla_ops as ops
 from minixla.core.element_types import PRED
 from minixla.core.shapes import Shape
 from minixla.core.tracing import closed_graph
+from minixla.typing import Array
 from minixla_ops.dump_only.operations import Bitcast
 from minixla_ops.helpers.shorthand import array_shape, zeros
 from minixla_ops.programs.reference_evaluation import reference_graph
@@ -38,7 +39,7 @@ class _Stage(NamedTuple):
         """The sizes after the step."""
         return tuple([self.cut[at] for at in self.order])
 
-    def enter(self, x: Any) -> Any:
+    def enter(self, x: Array) -> Array:
         """An array one step further into memory."""
         if self.padded != self.sizes:
             pairs = zip(self.sizes, self.padded, strict=True)
@@ -46,7 +47,7 @@ class _Stage(NamedTuple):
             x = ops.pad(x, zeros(Shape(array_shape(x).element_type)), config)
         return ops.transpose(ops.reshape(x, self.cut), self.order)
 
-    def leave(self, x: Any) -> Any:
+    def leave(self, x: Array) -> Array:
         """An array one step back out of memory."""
         back = sorted(range(len(self.order)), key=self.order.__getitem__)
         x = ops.reshape(ops.transpose(x, back), self.padded)
@@ -75,7 +76,7 @@ def _stages(shape: Shape, layout: Layout | None) -> list[_Stage]:
 
 def tiled_bitcast(
     operand: Shape, result: Shape, layouts: Sequence[Layout | None]
-) -> Callable[[Any], Any]:
+) -> Callable[[Array], Array]:
     """The function that reads the memory of an array of shape `operand` as one of shape `result`.
 
     ValueError, a clause that says why, where that has other bytes, or bytes that are padding.
@@ -91,7 +92,7 @@ def tiled_bitcast(
     if max(counts) > _MOST_CHECKED:
         raise ValueError("the tiled arrays are too large to compare")
 
-    def entered(stages: Sequence[_Stage], x: Any) -> Any:
+    def entered(stages: Sequence[_Stage], x: Array) -> Array:
         for stage in stages:
             x = stage.enter(x)
         return ops.reshape(x, (math.prod(stages[-1].cut),))
@@ -105,7 +106,7 @@ def tiled_bitcast(
     if not masks[0][masks[1]].all():
         raise ValueError("elements of the result are padding of the operand")
 
-    def through_memory(x: Any) -> Any:
+    def through_memory(x: Array) -> Array:
         flat = Bitcast(Shape(result.element_type, (counts[1],)))(entered(into, x))
         x = ops.reshape(flat, out_of[-1].turned)
         for stage in reversed(out_of):

@@ -19,6 +19,7 @@ from minixla.core.errors import AttributeValueError, DerivativeError, TransformE
 from minixla.core.linear import with_sizes_of
 from minixla.core.registry import fill_role
 from minixla.core.tracer import is_dynamic
+from minixla.typing import Array, ArrayLike
 from minixla_ops.helpers.checks import check_dimensions
 from minixla_ops.helpers.shorthand import array_shape, zeros_like
 
@@ -74,7 +75,7 @@ class GetDimensionSize(_OfDimension):
 
 
 @builds(GetDimensionSize)
-def get_dimension_size(operand: Any, dimension: int) -> Any:
+def get_dimension_size(operand: ArrayLike | Shape, dimension: int) -> Any:
     operation = GetDimensionSize(dimension)
     if not isinstance(operand, Shape):
         return operation(operand)
@@ -141,7 +142,7 @@ class SetDimensionSize(_OfDimension):
         result = operand[(np.s_[:],) * at + (np.s_[:size],)]
         return np.concatenate([result, whole.astype(operand.dtype)], at)
 
-    def _out_of_range(self, size: Any, bound: int, *given: str) -> AttributeValueError:
+    def _out_of_range(self, size: object, bound: int, *given: str) -> AttributeValueError:
         problem, advice = f"size {size} is out of range", f"It must be in [0, {bound}]."
         return explain(AttributeValueError, self.builder_name, problem, given, advice)
 
@@ -155,7 +156,7 @@ class SetDimensionSize(_OfDimension):
 
 
 @builds(SetDimensionSize)
-def set_dimension_size(operand: Any, val: Any, dimension: int) -> Any:
+def set_dimension_size(operand: ArrayLike, val: ArrayLike, dimension: int) -> Array:
     operation = SetDimensionSize(dimension)
     shape: Any = shape_of(operand, operation.builder_name)
     operation.infer((shape, SIZE))
@@ -179,7 +180,7 @@ def refuse_ragged(operation: Operation, dimensions: Sequence[int | None]) -> Non
         raise explain(TransformError, operation.builder_name, problem, (), advice)
 
 
-def static(value: Any, dimension: int) -> Any:
+def static(value: ArrayLike, dimension: int) -> Any:
     """`value` with its bound as the size of a dimension, filled up with zeros."""
     shape = array_shape(value)
     if not shape.dynamic[dimension]:
@@ -192,7 +193,7 @@ def static(value: Any, dimension: int) -> Any:
     return ops.select(ops.lt(position, size), whole, zeros_like(whole))
 
 
-def with_sizes(value: Any, like: Any) -> Any:
+def with_sizes(value: Array, like: Array) -> Array:
     """`value` with dimensions dynamic where those of `like`, of equal bounds, are; and as large."""
     shape, wanted = array_shape(value), array_shape(like)
     for dimension, (has, wants) in enumerate(zip(shape.dynamic, wanted.dynamic, strict=True)):
@@ -204,7 +205,7 @@ def with_sizes(value: Any, like: Any) -> Any:
     return value
 
 
-def common_sizes(*values: Any) -> Sequence[Any]:
+def common_sizes(*values: ArrayLike) -> Sequence[Any]:
     """The values, dynamic where one of the highest rank is; those of other dimensions unchanged."""
     if not any(map(is_dynamic, values)):
         return values
@@ -223,7 +224,7 @@ def common_sizes(*values: Any) -> Sequence[Any]:
     return found
 
 
-def on_bounds(operation: Operation, operand: Any, dimensions: Sequence[int | None]) -> Any:
+def on_bounds(operation: Operation, operand: ArrayLike, dimensions: Sequence[int | None]) -> Array:
     """An operation that moves or repeats whole dimensions, of an operand filled to its bounds."""
     shape, whole = array_shape(operand), operand
     for index in range(shape.rank):
@@ -238,12 +239,12 @@ def on_bounds(operation: Operation, operand: Any, dimensions: Sequence[int | Non
 
 
 def dynamic_parts(
-    joined: Any, parts: Sequence[Any], wanted: Sequence[bool], dimension: int
-) -> list[Any]:
+    joined: Array, parts: Sequence[Array], wanted: Sequence[bool], dimension: int
+) -> list[Array]:
     """What concat_in_dim joined from `parts`, some of them dynamic: each up to its bound."""
     whole, found = static(joined, dimension), []
     sizes = array_shape(whole).dimensions
-    start: Any = np.int32(0)
+    start: ArrayLike = np.int32(0)
     for part, flag in zip(parts, wanted, strict=True):
         bound = array_shape(part).dimensions[dimension]
         starts = [start if at == dimension else np.int32(0) for at in range(len(sizes))]

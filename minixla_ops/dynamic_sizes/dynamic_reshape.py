@@ -3,7 +3,6 @@
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from minixla.core.attributes import Boolean, Integers, attribute
 from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.builders import builds
 from minixla.core.errors import AttributeValueError, explain
+from minixla.typing import Array, ArrayLike
 from minixla_ops.dynamic_sizes.dimension_sizes import SIZE, refuse_ragged, static
 from minixla_ops.helpers.batch_dimensions import move_dimension
 from minixla_ops.helpers.shorthand import array_shape, operand_list
@@ -108,11 +108,11 @@ class DynamicReshape(Operation):
 
 @builds(DynamicReshape)
 def dynamic_reshape(
-    operand: Any,
-    dim_sizes: Sequence[Any],
+    operand: ArrayLike,
+    dim_sizes: Sequence[ArrayLike],
     new_size_bounds: Sequence[int],
     dims_are_dynamic: Sequence[bool],
-) -> Any:
+) -> Array:
     given = operand_list(dim_sizes, "dynamic_reshape", "dim_sizes")
     sizes = [np.int32(s) if isinstance(s, int) and abs(s) < 2**31 else s for s in given]
     return DynamicReshape(new_size_bounds, dims_are_dynamic)(operand, *sizes)

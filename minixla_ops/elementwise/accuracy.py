@@ -76,7 +76,7 @@ class AccuracyAttribute(Attribute):
 
     description = "a ResultAccuracy, a mode's name, #stablehlo.result_accuracy<...> or None"
 
-    def canonical(self, value: Any) -> ResultAccuracy | None:
+    def canonical(self, value: object) -> ResultAccuracy | None:
         if value is None or isinstance(value, ResultAccuracy):
             return value
         if not isinstance(value, str):

@@ -1,7 +1,6 @@
 """Element-wise arithmetic of two operands, and operations on their bits."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from minixla.core.linear import add_cotangents
 from minixla.core.operation_docstrings import joined, sections
 from minixla.core.registry import fill_role
 from minixla.core.tracebacks import hide_frames
+from minixla.typing import Array, ArrayLike
 from minixla_ops.elementwise import families
 from minixla_ops.elementwise import numpy_special as special
 from minixla_ops.elementwise.families import Binary
@@ -108,7 +108,7 @@ class Div(Binary):
     numpy = special.quotient
     linear_operands = (0,)
 
-    def over(self, change: Any, divisor: Any) -> Any:
+    def over(self, change: Array, divisor: Array) -> Array:
         """The operation on a tangent or cotangent."""
         return change / divisor
 
@@ -166,19 +166,19 @@ class Pow(Binary):
     in_double = True
 
     def derivatives(self, lhs, rhs, result):
-        def of_base() -> Any:
+        def of_base() -> Array:
             # x ** 0 does not change with x, not at 0 either, where x ** -1 is infinite.
             is_constant = (lhs == 0) & (rhs == 0)
             return rhs * self(ops.select(is_constant, ones_like(lhs), lhs), rhs - 1)
 
-        def of_exponent() -> Any:
+        def of_exponent() -> Array:
             # 0 ** y does not change with y, though log(0) is infinite.
             return ops.log(ops.select(lhs == 0, ones_like(lhs), lhs)) * result
 
         return of_base, of_exponent
 
 
-def _chosen(is_first: Any, lhs: Any, rhs: Any) -> Any:
+def _chosen(is_first: Array, lhs: Array, rhs: Array) -> Array:
     """One of two complex numbers: what is NaN, else lhs where it is first."""
     return ops.select(ops.ne(lhs, lhs) | (is_first & ops.eq(rhs, rhs)), lhs, rhs)
 
@@ -201,7 +201,7 @@ class _Extremum(Binary):
     def derivatives(self, lhs, rhs, result):
         return lambda: self._share(lhs, rhs), lambda: self._share(rhs, lhs)
 
-    def _share(self, own: Any, other: Any) -> Any:
+    def _share(self, own: Array, other: Array) -> Array:
         nothing, half, all_ = (full_like(own, share) for share in (0, 0.5, 1))
         is_chosen = ops.compare(own, other, self.direction)
         return ops.select(own == other, half, ops.select(is_chosen, all_, nothing))
@@ -285,11 +285,13 @@ class Complex(Binary):
         ]
 
 
-def binary_builder(operation: type[Binary]) -> Callable[..., Any]:
+def binary_builder(operation: type[Binary]) -> Callable[..., Array]:
     """The function of two arrays that broadcasts them as XLA does and applies `operation`."""
     record = operation()
 
-    def builder(lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None = None) -> Any:
+    def builder(
+        lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = None
+    ) -> Array:
         try:
             return record(*broadcast_operands(record, lhs, rhs, broadcast_dimensions))
         except Exception as error:

@@ -1,6 +1,6 @@
 """Comparison: the family Compare of XLA, an operation for each direction and order."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,12 +9,13 @@ import minixla_ops as ops
 from minixla.core.element_types import ELEMENT_TYPES, F32, ElementType, element_type
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.operation import register
+from minixla.typing import Array, ArrayLike
 from minixla_ops.elementwise.families import ALL, Binary
 from minixla_ops.elementwise.numpy_special import lexicographic
 from minixla_ops.helpers.shorthand import array_shape, written
 from minixla_ops.movement.broadcasting import broadcast_operands
 
-_NUMPY: dict[str, Callable[..., Any]] = dict(
+_NUMPY: dict[str, np.ufunc] = dict(
     EQ=np.equal, NE=np.not_equal, GE=np.greater_equal, GT=np.greater, LE=np.less_equal, LT=np.less
 )
 
@@ -269,12 +270,12 @@ MEMBERS: dict[tuple[str, bool], type[Comparison]] = {
 
 
 def compare(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     direction: str,
     broadcast_dimensions: Sequence[int] | None = None,
     total_order: bool = False,
-) -> Any:
+) -> Array:
     """The comparison of the family that `direction` and `total_order` name; see Comparison.
 
     XLA: Compare.

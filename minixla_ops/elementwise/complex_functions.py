@@ -10,29 +10,33 @@ Functions Using Exception Handling (1997); W. Kahan, Branch Cuts for Complex Ele
 """
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 import ml_dtypes
+import numpy as np
 
 import minixla_ops as ops
 from minixla.core.tracing import one_program
+from minixla.typing import Array
 from minixla_ops.elementwise.conversion import sign_bit
 from minixla_ops.elementwise.unary import conjugate
 from minixla_ops.helpers.shorthand import array_shape, full_like, ones_like
 
+_Function = Callable[[Array], Array]
 
-def square_limit(x: Any) -> float:
+
+def square_limit(x: Array) -> float:
     """A power of two whose square is far from overflow in the floating type of `x`."""
     return 2.0 ** (int(ml_dtypes.finfo(array_shape(x).dtype).maxexp) // 2 - 2)
 
 
-def i_times(z: Any) -> Any:
+def i_times(z: Array) -> Array:
     """The product of i and z, signs of zeros included."""
     return ops.complex(-ops.imag(z), ops.real(z))
 
 
 @one_program()
-def square(z: Any) -> Any:
+def square(z: Array) -> Array:
     """The square, whose real part neither cancels nor overflows early."""
     x, y = ops.real(z), ops.imag(z)
     width, height = ops.abs(x), ops.abs(y)
@@ -41,7 +45,7 @@ def square(z: Any) -> Any:
     return ops.complex(real, 2 * (x * y))
 
 
-def exp2(z: Any) -> Any:
+def exp2(z: Array) -> Array:
     """2 to the power of z."""
     x, y = ops.real(z), ops.imag(z)
     angle = y * math.log(2)
@@ -57,18 +61,18 @@ def exp2(z: Any) -> Any:
 # XLA's own, but for special values.
 
 
-def _is_open(x: Any) -> Any:
+def _is_open(x: Array) -> Array:
     return x - x != 0
 
 
-def _infinite(x: Any, y: Any) -> Any:
+def _infinite(x: Array, y: Array) -> Array:
     return (ops.abs(x) == math.inf) | (ops.abs(y) == math.inf)
 
 
-def _exponential(function: Any, least: float) -> Any:
+def _exponential(function: _Function, least: float) -> _Function:
     """A function like exp(x + iy), which is `least` and 0 times exp(iy) for x = -inf."""
 
-    def of_complex(z: Any) -> Any:
+    def of_complex(z: Array) -> Array:
         x, y, found = ops.real(z), ops.imag(z), function(z)
         # No angle changes the size of infinity, nor that of 0.
         has_no_angle = _is_open(y) & (ops.abs(x) == math.inf)
@@ -85,8 +89,8 @@ def _exponential(function: Any, least: float) -> Any:
 exp, expm1 = _exponential(ops.exp, 0), _exponential(ops.expm1, -1)
 
 
-def _logarithm(function: Any) -> Any:
-    def of_complex(z: Any) -> Any:
+def _logarithm(function: _Function) -> _Function:
+    def of_complex(z: Array) -> Array:
         x, y, found = ops.real(z), ops.imag(z), function(z)
         size = ops.select(_infinite(x, y), full_like(x, math.inf), ops.real(found))
         return ops.complex(size, ops.imag(found))
@@ -97,7 +101,7 @@ def _logarithm(function: Any) -> Any:
 log, log1p = _logarithm(ops.log), _logarithm(ops.log1p)
 
 
-def sqrt(z: Any) -> Any:
+def sqrt(z: Array) -> Array:
     """The square root in the right half-plane."""
     x, y, found = ops.real(z), ops.imag(z), ops.sqrt(z)
     infinity, is_high = full_like(x, math.inf), ops.abs(y) == math.inf
@@ -106,7 +110,7 @@ def sqrt(z: Any) -> Any:
     return ops.complex(real, _with_sign(ops.abs(ops.select(is_high, y, imag)), y))
 
 
-def tanh(z: Any) -> Any:
+def tanh(z: Array) -> Array:
     """The hyperbolic tangent."""
     x, y, found = ops.real(z), ops.imag(z), ops.tanh(z)
     real = ops.select((x == 0) & _is_open(y), x, ops.real(found))
@@ -115,11 +119,11 @@ def tanh(z: Any) -> Any:
     return ops.complex(real, ops.select(y == 0, y, imag))
 
 
-def _with_sign(size: Any, of: Any) -> Any:
+def _with_sign(size: Array | np.ndarray, of: Array) -> Array:
     return ops.select(sign_bit(of), -size, size)
 
 
-def _parts_of_arcsin(z: Any) -> tuple[Any, Any, Any, Any]:
+def _parts_of_arcsin(z: Array) -> tuple[Array, Array, Array, Array]:
     """The parts of z, and what arcsin(x + iy) is made of for x = |Re z| and y = |Im z|.
 
     The leg b of the right triangle with legs x and b whose angle at b is Re arcsin(x + iy), and
@@ -156,7 +160,7 @@ def _parts_of_arcsin(z: Any) -> tuple[Any, Any, Any, Any]:
     return signed_x, signed_y, ops.select(is_far, y, leg), heights
 
 
-def arcsin(z: Any) -> Any:
+def arcsin(z: Array) -> Array:
     """The arcsine of complex numbers."""
     x, y, leg, height = _parts_of_arcsin(z)
     # Where x is 0 the leg may be NaN.
@@ -164,41 +168,41 @@ def arcsin(z: Any) -> Any:
     return ops.complex(angle, _with_sign(height, y))
 
 
-def _angle_of_arccos(x: Any, leg: Any) -> Any:
+def _angle_of_arccos(x: Array, leg: Array) -> Array:
     # XLA gives -pi where the leg is a denormal number.
     return ops.select(x == 0, full_like(x, math.pi / 2), ops.abs(ops.atan2(leg, x)))
 
 
-def arccos(z: Any) -> Any:
+def arccos(z: Array) -> Array:
     """The arccosine of complex numbers."""
     x, y, leg, height = _parts_of_arcsin(z)
     return ops.complex(_angle_of_arccos(x, leg), _with_sign(-height, y))
 
 
-def arccosh(z: Any) -> Any:
+def arccosh(z: Array) -> Array:
     """The inverse hyperbolic cosine of complex numbers."""
     x, y, leg, height = _parts_of_arcsin(z)
     return ops.complex(height, _with_sign(_angle_of_arccos(x, leg), y))
 
 
-def _inverse_roots(z: Any, offset: Any) -> Any:
+def _inverse_roots(z: Array, offset: float) -> Array:
     """1 / sqrt(z + offset), of z's image in the upper half-plane: there XLA's root is right."""
     return ops.rsqrt(ops.complex(ops.real(z) + offset, ops.abs(ops.imag(z))))
 
 
-def slope_of_arcsin(z: Any) -> Any:
+def slope_of_arcsin(z: Array) -> Array:
     """The derivative of arcsin, 1 / (sqrt(1 - z) sqrt(1 + z)), on both sides of its cuts."""
     slope = _inverse_roots(-z, 1) * conjugate(_inverse_roots(z, 1))
     return ops.select(sign_bit(ops.imag(z)), slope, conjugate(slope))
 
 
-def slope_of_arccosh(z: Any) -> Any:
+def slope_of_arccosh(z: Array) -> Array:
     """The derivative of arccosh, 1 / (sqrt(z - 1) sqrt(z + 1)), on both sides of its cut."""
     slope = _inverse_roots(z, -1) * _inverse_roots(z, 1)
     return ops.select(sign_bit(ops.imag(z)), conjugate(slope), slope)
 
 
-def arctanh(z: Any) -> Any:
+def arctanh(z: Array) -> Array:
     """The inverse hyperbolic tangent of complex numbers."""
     signed_x, signed_y = ops.real(z), ops.imag(z)
     x, y = ops.abs(signed_x), ops.abs(signed_y)
@@ -219,9 +223,9 @@ def arctanh(z: Any) -> Any:
     return ops.complex(_with_sign(real, signed_x), _with_sign(angle, signed_y))
 
 
-def _turned(function: Any) -> Any:
+def _turned(function: _Function) -> _Function:
     # -i sin(iz) is sinh(z), and so on. Not -(i sin(iz)): signs of zeros.
-    def turned(z: Any) -> Any:
+    def turned(z: Array) -> Array:
         found = function(i_times(z))
         return ops.complex(ops.imag(found), -ops.real(found))
 

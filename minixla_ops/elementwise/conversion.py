@@ -1,7 +1,5 @@
 """Operations that change how values are represented: their type, their bits, their precision."""
 
-from typing import Any
-
 import ml_dtypes
 import numpy as np
 
@@ -10,6 +8,7 @@ from minixla.core import Operation, Shape, register
 from minixla.core.attributes import Int32, TypeAttribute, attribute
 from minixla.core.element_types import ELEMENT_TYPES, F32, ElementType, element_type
 from minixla.core.sharding_rule import NEED_REPLICATION
+from minixla.typing import Array
 from minixla_ops.elementwise.families import FLOATS, Unary
 from minixla_ops.helpers.batch_dimensions import move_dimension
 from minixla_ops.helpers.casting import cast, widened
@@ -183,7 +182,7 @@ class ReducePrecision(Unary):
         return (self(cotangents),)
 
 
-def _with_nan(operand: Any, reduced: Any) -> Any:
+def _with_nan(operand: Array, reduced: Array) -> Array:
     return ops.select(ops.ne(operand, operand), operand, reduced)
 
 
@@ -214,7 +213,7 @@ def _with_format(array: np.ndarray, exponent_bits: int, mantissa_bits: int) -> n
     return np.asarray(np.where(np.isnan(array), given, bits)).view(array.dtype)
 
 
-def sign_bit(x: Any) -> Any:
+def sign_bit(x: Array) -> Array:
     """Whether the sign bit of floats is set: of -0.0 too."""
     bits = ops.bitcast_convert_type(x, f"s{array_shape(x).element_type.bits}")
     return ops.lt(bits, full_like(bits, 0))

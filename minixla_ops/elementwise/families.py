@@ -11,6 +11,7 @@ from minixla.core.errors import TransformError, explain
 from minixla.core.linear import add_cotangents
 from minixla.core.operation import EVERY_OPERAND, Operation
 from minixla.core.shapes import Shape
+from minixla.typing import Array
 from minixla_ops.helpers import GIVEN
 from minixla_ops.helpers.batch_dimensions import align_batches
 from minixla_ops.helpers.casting import cast, widened
@@ -113,7 +114,7 @@ class Elementwise(Operation):
         return self(*aligned), dimension
 
 
-def in_f32(function: Callable[..., Any], *operands: Any) -> Any:
+def in_f32(function: Callable[..., Array], *operands: Array) -> Array:
     """function(*operands), computed in f32 for types narrower than that."""
     kind = array_shape(operands[0]).element_type
     if kind.bits >= 32:
@@ -136,7 +137,7 @@ class Unary(Elementwise):
 
     operands = ("operand",)
 
-    def derivative(self, operand: Any, result: Any) -> Any:
+    def derivative(self, operand: Array, result: Array) -> Array:
         """The derivative of the result with respect to the operand, element by element."""
         raise self.lacks("derivative")
 
@@ -168,8 +169,8 @@ class Binary(Elementwise):
     operands = "lhs", "rhs"
 
     def derivatives(
-        self, lhs: Any, rhs: Any, result: Any
-    ) -> tuple[Callable[[], Any], Callable[[], Any]]:
+        self, lhs: Array, rhs: Array, result: Array
+    ) -> tuple[Callable[[], Array], Callable[[], Array]]:
         """The derivatives with respect to lhs and rhs, each behind a function."""
         raise self.lacks("derivatives")
 

@@ -5,7 +5,7 @@ StableHLO has none of them: what other frameworks write for them is a program.
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from minixla.core import REGISTRY, Shape, register
 from minixla.core.attributes import Integers, attribute
 from minixla.core.element_types import F32, F64, element_type
 from minixla.core.hooks import incomplete_program
+from minixla.typing import Array
 from minixla_ops.elementwise.families import Elementwise
 from minixla_ops.elementwise.operators import power
 from minixla_ops.helpers import GIVEN
@@ -63,7 +64,7 @@ class Incomplete(Elementwise):
                 total = add_cotangents(total, tangent * slope)
         return total
 
-    def _inside(self, primals: Sequence[Any], number: int) -> Any:
+    def _inside(self, primals: Sequence[Array], number: int) -> Array:
         """The program's derivative by an operand inside of the domain; 0 at its ends."""
         *parameters, x = primals
         is_end = (x == self.ends[0]) | (x == self.ends[1])

@@ -6,7 +6,7 @@ Derivative and batching rules are written with them; `minixla.numpy` offers the 
 import operator
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from minixla.core.operation import REGISTRY, Operation
 from minixla.core.shapes import Shape, shape_of_data
 from minixla.core.tracer import named_operand
 from minixla.core.tracing import Tracer, current_trace, not_a_value, one_program, weak_type_of
+from minixla.typing import Array, ArrayLike
 from minixla_ops.dynamic_sizes.dimension_sizes import common_sizes
 from minixla_ops.elementwise import binary, comparisons, unary
 from minixla_ops.elementwise.promotion import inexact_type, numeric_type, result_type
@@ -27,7 +28,7 @@ from minixla_ops.helpers.shorthand import full_like, ones_like, repeated, splat
 Adjustment = Callable[[ElementType], ElementType]
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> TypeGuard[complex]:
     return isinstance(value, (int, float, complex)) and not isinstance(value, np.generic)
 
 
@@ -46,14 +47,14 @@ def convert(value: Any, kind: ElementType) -> Any:
     return ops.convert_element_type(value, kind)
 
 
-def _filled(number: Any, shape: Shape) -> np.ndarray:
+def _filled(number: complex, shape: Shape) -> np.ndarray:
     """A Python number everywhere in an array of `shape`."""
     if type(number) is int and not -0x80000000 <= number <= 0x7FFFFFFF:
         number = _fitting(number, shape.element_type)
     return splat(number, shape)
 
 
-def _fitting(number: int, kind: ElementType) -> Any:
+def _fitting(number: int, kind: ElementType) -> complex:
     """A large Python int that `kind` can hold, or IntegerRangeError; default integers wrap."""
     if kind.is_inexact:
         try:
@@ -69,7 +70,7 @@ def _fitting(number: int, kind: ElementType) -> Any:
     return number
 
 
-def broadcast_to(value: Any, sizes: Sequence[int]) -> Any:
+def broadcast_to(value: ArrayLike, sizes: Sequence[int]) -> Any:
     """`value` broadcast to `sizes` by NumPy's rule (trailing dimensions are aligned)."""
     own = operand_shape(value).dimensions
     if own == tuple(sizes):
@@ -95,8 +96,8 @@ def broadcast_shapes(sizes: Sequence[Sequence[int]], subject: str) -> tuple[int,
 
 
 def promote(
-    subject: str, *operands: Any, adjust: Adjustment | None = None
-) -> tuple[list[Any], bool]:
+    subject: str, *operands: ArrayLike, adjust: Adjustment | None = None
+) -> tuple[list[Array], bool]:
     """Operands of `subject` in one element type and shape, and if that is weak."""
     shapes = tuple([operand_shape(operand, subject) for operand in operands])
     weak = tuple([weak_type_of(operand) for operand in operands])
@@ -112,7 +113,11 @@ def promote(
 
 @lru_cache(maxsize=4096)
 def _common_shape(
-    subject: str, shapes: tuple[Shape, ...], weak: tuple[bool, ...], adjust: Any, wide: bool
+    subject: str,
+    shapes: tuple[Shape, ...],
+    weak: tuple[bool, ...],
+    adjust: Adjustment | None,
+    wide: bool,
 ) -> tuple[Shape, bool]:
     """The shape that operands are brought to, and whether it is weak; `wide`: in 64-bit mode."""
     types = zip([shape.element_type for shape in shapes], weak, strict=True)
@@ -121,7 +126,7 @@ def _common_shape(
     return Shape(kind if adjust is None else adjust(kind), sizes), stays_weak
 
 
-def operand_shape(value: Any, subject: str = "operator") -> Shape:
+def operand_shape(value: object, subject: str = "operator") -> Shape:
     """The shape of an array or number that a user gave; ShapeError where it is neither."""
     if isinstance(value, Tracer):
         return value._array_shape()
@@ -131,7 +136,7 @@ def operand_shape(value: Any, subject: str = "operator") -> Shape:
     return shape
 
 
-def weakly_typed(result: Any, weak: bool = True) -> Any:
+def weakly_typed(result: object, weak: bool = True) -> Any:
     """A result, which nobody else knows yet, as a weakly typed one if it is `weak`."""
     if not weak:
         return result
@@ -154,11 +159,11 @@ _NUMERIC_KINDS = {kind: each - {"pred"} for kind, each in _KINDS.items()}
 
 
 def promoting(
-    operation: Callable[[Any, Any], Any],
+    operation: Callable[[Any, Any], Array],
     name: str,
     adjust: Adjustment | None = None,
     direct: dict[type, frozenset[str]] = _KINDS,
-) -> Callable[[Any, Any], Any]:
+) -> Callable[[ArrayLike, ArrayLike], Array]:
     """The function of this name that promotes and broadcasts two operands for an operation.
 
     `direct` says the kinds of element types of a tracer that it takes as they are, beside another
@@ -166,7 +171,7 @@ def promoting(
     """
     taken = direct[Tracer]
 
-    def function(lhs: Any, rhs: Any, /) -> Any:
+    def function(lhs: Any, rhs: Any, /) -> Array:
         # Equal shapes and Python numbers, most of all calls, need no promotion.
         tracer, other = (lhs, rhs) if isinstance(lhs, Tracer) else (rhs, lhs)
         shape = tracer._shape if isinstance(tracer, Tracer) else None
@@ -182,7 +187,7 @@ def promoting(
                 return weakly_typed(result) if tracer.weak_type else result
         return whole(lhs, rhs)
 
-    def promoted(lhs: Any, rhs: Any, /) -> Any:
+    def promoted(lhs: ArrayLike, rhs: ArrayLike, /) -> Array:
         operands, weak = promote(name, lhs, rhs, adjust=adjust)
         return weakly_typed(operation(*operands), weak)
 
@@ -208,7 +213,7 @@ divide = promoting(binary.Div(), "divide", inexact_type, _INEXACT_KINDS)
 left_shift = promoting(REGISTRY["ShiftLeft"](), "left_shift", numeric_type, _NUMERIC_KINDS)
 
 
-def _pow(lhs: Any, rhs: Any) -> Any:
+def _pow(lhs: Array, rhs: Array) -> Array:
     """The power of operands of one shape and type; of even integers with large exponents 0."""
     result, kind = ops.pow(lhs, rhs), operand_shape(lhs).element_type
     if not kind.is_integer or kind.bits < 8:
@@ -222,7 +227,7 @@ _power = promoting(_pow, "power", numeric_type, _NUMERIC_KINDS)
 
 
 @one_program()
-def right_shift(lhs: Any, rhs: Any, /) -> Any:
+def right_shift(lhs: ArrayLike, rhs: ArrayLike, /) -> Array:
     """The shift lhs >> rhs: of a signed type arithmetic, of an unsigned one logical."""
     (lhs, rhs), weak = promote("right_shift", lhs, rhs, adjust=numeric_type)
     unsigned = operand_shape(lhs).element_type.kind == "unsigned"
@@ -231,7 +236,7 @@ def right_shift(lhs: Any, rhs: Any, /) -> Any:
 
 
 @one_program()
-def floor_divide(lhs: Any, rhs: Any, /) -> Any:
+def floor_divide(lhs: ArrayLike, rhs: ArrayLike, /) -> Array:
     """The quotient lhs / rhs rounded down; of complex numbers a ShapeError."""
     (lhs, rhs), weak = promote("floor_divide", lhs, rhs, adjust=numeric_type)
     kind = operand_shape(lhs).element_type
@@ -254,7 +259,7 @@ def floor_divide(lhs: Any, rhs: Any, /) -> Any:
 
 
 @one_program()
-def remainder(lhs: Any, rhs: Any, /) -> Any:
+def remainder(lhs: ArrayLike, rhs: ArrayLike, /) -> Array:
     """What is left of lhs after `floor_divide`, with the sign of rhs; 0 of an integer by 0."""
     (lhs, rhs), weak = promote("remainder", lhs, rhs, adjust=numeric_type)
     is_integer = operand_shape(lhs).element_type.is_integer
@@ -270,12 +275,12 @@ def remainder(lhs: Any, rhs: Any, /) -> Any:
     return weakly_typed(result, weak)
 
 
-def divmod(lhs: Any, rhs: Any, /) -> tuple[Any, Any]:
+def divmod(lhs: ArrayLike, rhs: ArrayLike, /) -> tuple[Array, Array]:
     """The pair of `floor_divide` and `remainder`."""
     return floor_divide(lhs, rhs), remainder(lhs, rhs)
 
 
-def _whole_numbers(subject: str, lhs: Any, rhs: Any) -> tuple[list[Any], bool]:
+def _whole_numbers(subject: str, lhs: ArrayLike, rhs: ArrayLike) -> tuple[list[Array], bool]:
     """Promoted operands; ShapeError where they are no integers."""
     pair, weak = promote(subject, lhs, rhs)
     if not (shape := operand_shape(pair[0])).element_type.is_integer:
@@ -285,14 +290,14 @@ def _whole_numbers(subject: str, lhs: Any, rhs: Any) -> tuple[list[Any], bool]:
 
 
 @one_program("x1", "x2")
-def gcd(x1: Any, x2: Any) -> Any:
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greatest common divisor, which is not negative; of two zeros 0."""
     pair, weak = _whole_numbers("gcd", x1, x2)
 
-    def goes_on(lhs: Any, rhs: Any) -> Any:
+    def goes_on(lhs: Array, rhs: Array) -> Array:
         return ops.reduce(rhs != 0, False, ops.or_, range(rhs.ndim))
 
-    def step(lhs: Any, rhs: Any) -> tuple[Any, Any]:
+    def step(lhs: Array, rhs: Array) -> tuple[Array, Array]:
         # Not of absolute values, which the least integer has not: the divisor still shrinks.
         is_found = rhs == 0
         divisor = ops.select(is_found, ones_like(rhs), rhs)
@@ -303,14 +308,14 @@ def gcd(x1: Any, x2: Any) -> Any:
 
 
 @one_program("x1", "x2")
-def lcm(x1: Any, x2: Any) -> Any:
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiple, which is not negative; of zeros 0."""
     (lhs, rhs), weak = _whole_numbers("lcm", x1, x2)
     quotient = floor_divide(lhs, gcd(lhs, rhs))
     return weakly_typed(absolute(quotient) * absolute(rhs), weak)
 
 
-def power(lhs: Any, rhs: Any) -> Any:
+def power(lhs: ArrayLike, rhs: Any) -> Array:
     """The power lhs ** rhs; with a Python int (or concrete integer scalar) repeated products."""
     if isinstance(rhs, (Tracer, float)):
         return _power(lhs, rhs)
@@ -321,7 +326,7 @@ def power(lhs: Any, rhs: Any) -> Any:
     return _integer_power(lhs, exponent)
 
 
-def _integer_power(base: Any, exponent: int) -> Any:
+def _integer_power(base: ArrayLike, exponent: int) -> Array:
     kind = operand_shape(base, "power").element_type
     base = convert(base, numeric_type(kind))
     if exponent < 0:
@@ -335,7 +340,7 @@ def _integer_power(base: Any, exponent: int) -> Any:
     return repeated(base, exponent, multiply)
 
 
-def matmul(lhs: Any, rhs: Any) -> Any:
+def matmul(lhs: ArrayLike, rhs: ArrayLike) -> Array:
     """The matrix product lhs @ rhs; see `minixla.numpy.matmul`."""
     return hooks.arrays().matmul(lhs, rhs)
 
@@ -343,7 +348,7 @@ def matmul(lhs: Any, rhs: Any) -> Any:
 # Functions of one operand.
 
 
-def _of_one(operation: Operation) -> Callable[[Any], Any]:
+def _of_one(operation: Operation) -> Callable[[ArrayLike], Array]:
     return lambda operand: weakly_typed(operation(operand), weak_type_of(operand))
 
 
@@ -352,12 +357,12 @@ bitwise_not = _of_one(unary.Not())
 _magnitude = _of_one(unary.Abs())
 
 
-def positive(operand: Any) -> Any:
+def positive(operand: Array) -> Array:
     """The operand itself."""
     return operand
 
 
-def absolute(operand: Any) -> Any:
+def absolute(operand: Array) -> Array:
     """The absolute value; unsigned integers and pred are their own."""
     kind = operand_shape(operand, "absolute").element_type.kind
     return operand if kind in ("unsigned", "pred") else _magnitude(operand)
@@ -367,9 +372,9 @@ _OPERANDS = (Tracer, int, float, complex, np.ndarray, np.generic)
 
 
 def _method(
-    function: Callable[[Any, Any], Any], is_reflected: bool = False
-) -> Callable[[Any, Any], Any]:
-    def method(self: Tracer, other: Any) -> Any:
+    function: Callable[..., Array | tuple[Array, Array]], is_reflected: bool = False
+) -> Callable[[Tracer, object], object]:
+    def method(self: Tracer, other: object) -> object:
         if isinstance(other, _OPERANDS) or (hasattr(other, "dtype") and hasattr(other, "shape")):
             return function(other, self) if is_reflected else function(self, other)
         return NotImplemented

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from itertools import repeat
-from typing import Any
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from minixla.core import ELEMENT_TYPES, Shape, TupleShape, register, shape_of
 from minixla.core.builders import builds
 from minixla.core.errors import ShapeError, explain
 from minixla.core.linear import add_cotangents, spread
+from minixla.typing import Array, ArrayLike
 from minixla_ops.dynamic_sizes.dimension_sizes import common_sizes
 from minixla_ops.elementwise.families import Elementwise
 from minixla_ops.elementwise.numpy_special import maximum, minimum
@@ -95,7 +95,7 @@ class Select(Elementwise):
 
 
 @builds(Select)
-def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     on_true, on_false = tuple_value(on_true), tuple_value(on_false)
     shapes = [shape_of(each) for each in (pred, on_true, on_false)]
     if not isinstance(shapes[1], TupleShape):
@@ -130,7 +130,7 @@ class Undefined(Select):
         return spread(linear, repeat(found))
 
 
-def _replaced(operands: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+def _replaced(operands: Sequence[Array], others: Sequence[Array | None]) -> list[Array]:
     """Operands with others in place of those which are given."""
     pairs = zip(operands, others, strict=True)
     return [operand if other is None else other for operand, other in pairs]
@@ -204,11 +204,11 @@ class Clamp(Elementwise):
 
 
 @builds(Clamp)
-def clamp(min: Any, operand: Any, max: Any) -> Any:
+def clamp(min: ArrayLike, operand: ArrayLike, max: ArrayLike) -> Array:
     return Clamp()(*common_sizes(min, operand, max))
 
 
-def _beside(operand: Any, dimension: int | None, value: Any, at: int) -> Any:
+def _beside(operand: Array, dimension: int | None, value: Array, at: int) -> Array:
     """A batched pred or bound for a `value` whose batch dimension is `at`; scalars stay scalars."""
     sizes = array_shape(value).dimensions
     rank = array_shape(operand).rank

@@ -1,13 +1,14 @@
 """Element-wise functions of the chlo dialect: inverse trigonometry, error and gamma functions."""
 
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 import minixla_ops as ops
 from minixla.core import REGISTRY, Operation, Shape, builder, register
 from minixla.core.element_types import ELEMENT_TYPES, F32, F64, element_type
+from minixla.typing import Array
 from minixla_ops.elementwise import numpy_gamma
 from minixla_ops.elementwise import numpy_special as special
 from minixla_ops.elementwise.families import FLOATS, Binary, Elementwise, Unary, in_f32
@@ -66,7 +67,7 @@ class _Composed(_SpecialUnary):
         return in_f32(self.composed, operand)
 
 
-def _bell(x: Any) -> Any:
+def _bell(x: Array) -> Array:
     """Compute the derivative of erf; its own derivative is 0 where x * x is infinite."""
     x = ops.clamp(full_like(x, -_FAR), x, full_like(x, _FAR))
     return _BELL * ops.exp(-x * x)
@@ -311,7 +312,7 @@ class _Sum(_Special, Binary):
             sums = [self.numpy(order, x) for x in arguments]
             return cast(apply_elementwise(joined, [sign, scale, *sums])[0], kind)
 
-    def _split(self, order: Any, x: Any) -> tuple[Any, ...]:
+    def _split(self, order: Array, x: Array) -> tuple[Array, ...]:
         exponent, one = order + self.offset, ones_like(x)
         is_far = (x == math.inf) & (exponent > 1)
         x = ops.select(is_far, one, x)
@@ -328,7 +329,7 @@ class _Sum(_Special, Binary):
         return lambda: full_like(lhs, math.nan), lambda: self.second(lhs, rhs)
 
 
-def _joined(sign: Any, scale: Any, first: Any, fractional: Any, above: Any) -> Any:
+def _joined(sign: Array, scale: Array, first: Array, fractional: Array, above: Array) -> Array:
     # In this order: the first two may be of one size, beside which the last is small.
     return scale * ops.select(sign == 0, first, (first + sign * fractional) - sign * above)
 

@@ -1,12 +1,12 @@
 """Element-wise functions that are rounded: roots, exponentials, trigonometry."""
 
 import math
-from typing import Any
 
 import numpy as np
 
 import minixla_ops as ops
 from minixla.core import attribute, register
+from minixla.typing import Array
 from minixla_ops.elementwise import numpy_special as special
 from minixla_ops.elementwise.accuracy import AccuracyAttribute, ResultAccuracy
 from minixla_ops.elementwise.families import INEXACT, Unary, in_f32
@@ -294,14 +294,14 @@ class Cosh(FloatUnary):
         return _sinh(operand)
 
 
-def _cosh(x: Any, factor: Any = 1) -> Any:
+def _cosh(x: Array, factor: Array | float = 1) -> Array:
     """The product factor * cosh(x), which overflows only where it must."""
     half = x * 0.5
     growing, falling = ops.exp(half), ops.exp(-half)
     return factor * growing * (0.5 * growing) + factor * falling * (0.5 * falling)
 
 
-def _sinh(x: Any, factor: Any = 1) -> Any:
+def _sinh(x: Array, factor: Array | float = 1) -> Array:
     """The product factor * ((e**x - 1) / 2 - (e**-x - 1) / 2), each from e**(x / 2) - 1.
 
     It neither cancels near 0 nor overflows early. Nor does its derivative, to which each factor

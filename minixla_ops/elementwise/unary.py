@@ -3,12 +3,11 @@
 Functions that are rounded live in `transcendental`.
 """
 
-from typing import Any
-
 import numpy as np
 
 import minixla_ops as ops
 from minixla.core import ELEMENT_TYPES, element_type, register
+from minixla.typing import Array, ArrayLike
 from minixla_ops.elementwise import families
 from minixla_ops.elementwise import numpy_special as special
 from minixla_ops.elementwise.families import Unary
@@ -17,12 +16,12 @@ from minixla_ops.helpers.casting import cast, widened
 from minixla_ops.helpers.shorthand import array_shape, full_like, ones_like, zeros_like
 
 
-def conjugate(value: Any) -> Any:
+def conjugate(value: Array) -> Array:
     """The complex conjugate; a value of another type is its own."""
     return ops.complex(ops.real(value), -ops.imag(value)) if _is_complex(value) else value
 
 
-def _is_complex(value: Any) -> bool:
+def _is_complex(value: object) -> bool:
     return array_shape(value).element_type.is_complex
 
 
@@ -87,12 +86,12 @@ class Abs(Unary):
         return super().vjp(cotangents, operands, results, active)
 
 
-def _as_type_of(operand: Any, value: Any) -> Any:
+def _as_type_of(operand: Array, value: Array) -> Array:
     """Convert reals to the complex type of an operand, also under strict promotion of dtypes."""
     return ops.convert_element_type(value, array_shape(operand).element_type)
 
 
-def _without_zero(value: Any) -> Any:
+def _without_zero(value: Array) -> Array:
     return ops.select(ops.eq(value, zeros_like(value)), ones_like(value), value)
 
 
@@ -120,7 +119,7 @@ class Sign(Unary):
         return (_turned(cotangents, operands[0], conjugate(results)),)
 
 
-def _turned(change: Any, operand: Any, direction: Any) -> Any:
+def _turned(change: Array, operand: Array, direction: Array) -> Array | None:
     """What is left of a change at right angles to a direction, over |z|; None of real numbers."""
     if not _is_complex(operand):
         return None
@@ -346,7 +345,7 @@ class RoundNearestAfz(_Rounding):
     numpy = _half_away_from_zero
 
 
-def round(operand: Any) -> Any:
+def round(operand: ArrayLike) -> Array:
     """The nearest integral values, ties away from zero: `round_nearest_afz` by its older name.
 
     XLA: Round.

@@ -15,6 +15,7 @@ from minixla.core import Shape, register, shape_of
 from minixla.core.attributes import Float, Integer, attribute
 from minixla.core.element_types import F32
 from minixla.core.sharding_rule import ABSENT
+from minixla.typing import Array, ArrayLike
 from minixla_ops.elementwise.families import FLOATS
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.helpers import GIVEN, batch_dimensions
@@ -30,7 +31,7 @@ class Features:
     What is computed with them is f32 where the array's type is narrower.
     """
 
-    def __init__(self, operand: Any, feature_index: int) -> None:
+    def __init__(self, operand: object, feature_index: int) -> None:
         shape = array_shape(operand)
         self.own_type = shape.element_type
         self.wide_type = F32 if shape.element_type.bits < 32 else shape.element_type
@@ -40,21 +41,21 @@ class Features:
         #: The number of elements of each feature.
         self.count = prod([self.sizes[each] for each in self.others])
 
-    def wide(self, *values: Any) -> list[Any]:
+    def wide(self, *values: ArrayLike) -> list[Array]:
         """The values in the type to compute in."""
         return [convert(value, self.wide_type) for value in values]
 
-    def narrow(self, *values: Any) -> list[Any]:
+    def narrow(self, *values: ArrayLike) -> list[Array]:
         """The values in the array's type."""
         return [convert(value, self.own_type) for value in values]
 
-    def total(self, array: Any) -> Any:
+    def total(self, array: Array) -> Array:
         return sum_over(array, self.others)
 
-    def mean(self, array: Any) -> Any:
+    def mean(self, array: Array) -> Array:
         return self.total(array) / self.count
 
-    def spread(self, vector: Any) -> Any:
+    def spread(self, vector: Array) -> Array:
         """The array that holds everywhere the feature's entry of `vector`."""
         return ops.broadcast_in_dim(vector, self.sizes, [self.feature_index])
 
@@ -70,7 +71,7 @@ class Epsilon(Float):
 
     description = "a real number (f32)"
 
-    def canonical(self, value: Any) -> float:
+    def canonical(self, value: object) -> float:
         return float(np.float32(super().canonical(value)))
 
 

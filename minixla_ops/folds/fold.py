@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import minixla_ops as ops
 from minixla.core import AnyShape, Graph, Shape, shape_of
@@ -12,6 +12,7 @@ from minixla.core.errors import ShapeError, explain
 from minixla.core.linear import instantiate, zeros_like
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.sharding_rule import ABSENT, PASS_THROUGH, REDUCTION
+from minixla.typing import Array, ArrayLike
 from minixla_ops.folds.fold_programs import fold, tangents_of_fold
 from minixla_ops.folds.numpy_folds import fold_computation, fold_monoid
 from minixla_ops.helpers import GIVEN, shorthand
@@ -20,6 +21,8 @@ from minixla_ops.helpers.checks import check_dimensions, check_equal_dimensions
 from minixla_ops.helpers.shorthand import Values, array_shape, as_results, as_tuple, splat
 from minixla_ops.programs import computations
 from minixla_ops.programs.computations import Computation
+
+_T = TypeVar("_T")
 
 
 class Fold(Operation):
@@ -49,7 +52,7 @@ class Fold(Operation):
     folded = over_batch = sum_transpose = extreme_jvp = extreme_vjp = GIVEN
     computation: Graph = attribute(Instance(Graph), hlo="to_apply")
 
-    def check_operands(self, shapes: Sequence[Any]) -> Sequence[Shape]:
+    def check_operands(self, shapes: Sequence[Shape]) -> Sequence[Shape]:
         """The shapes of the N operands, after checks C1 to C4."""
         if len(shapes) % 2 or not shapes:
             self.refuse("C1", f"{len(shapes)} operands and initial values together", _ONE_EACH)
@@ -77,7 +80,7 @@ class Fold(Operation):
                 of_initial = ops.broadcast_in_dim(of_initial, array_shape(best).dimensions, ())
             return ops.select(starts, instantiate(of_initial, best), instantiate(found, best))
 
-        def apply(pairs: Graph, operands: Values, initials: Values) -> Any:
+        def apply(pairs: Graph, operands: Values, initials: Values) -> Values:
             return self(*operands, *initials, computation=pairs)
 
         moved = tangents_of_fold(self.computation, halves(primals), halves(tangents), apply)
@@ -111,7 +114,7 @@ class Fold(Operation):
             return of_operand, computations.total(ops.select(starts, cotangents, zero))
         return self._program_vjp(cotangents, operands, active)
 
-    def _split(self, operands: Values, result: Any) -> tuple[Any, Any]:
+    def _split(self, operands: Values, result: Array) -> tuple[Array, Array | None]:
         """The extremes of elements alone, and where the start beats them; None: nowhere."""
         operand, initial = operands
         monoid = computations.monoid_of(self.computation) or ""
@@ -122,14 +125,16 @@ class Fold(Operation):
         spread = ops.broadcast_in_dim(initial, array_shape(best).dimensions, ())
         return best, (ops.gt if monoid == "max" else ops.lt)(spread, best)
 
-    def _program_vjp(self, cotangents: Any, operands: Values, active: Sequence[bool]) -> Values:
+    def _program_vjp(
+        self, cotangents: object, operands: Sequence[ArrayLike], active: Sequence[bool]
+    ) -> Sequence[Array | None]:
         program = self.program(tuple(map(shape_of, operands)))
         return computations.pulled_program(program, operands, as_tuple(cotangents), active)
 
     def program(self, shapes: tuple[AnyShape, ...]) -> Graph:
         """The operation as a program of differentiable ones, kept with its computation."""
 
-        def function(*values: Any) -> list[Any]:
+        def function(*values: Array) -> list[Array]:
             return self.folded(*halves(values))
 
         return computations.program_of(self, self.computation, shapes, function)
@@ -158,14 +163,17 @@ class Fold(Operation):
         return computations.apply_computation(self.computation, [*starts, total])[0], out
 
 
-def halves(values: Values) -> tuple[Values, Values]:
+def halves(values: Sequence[_T]) -> tuple[Sequence[_T], Sequence[_T]]:
     """What there is for the operands, and for the initial values."""
     count = len(values) // 2
     return values[:count], values[count:]
 
 
 def fold_arguments(
-    operation: type[Fold], operands: Any, init_values: Any, computation: Computation
+    operation: type[Fold],
+    operands: ArrayLike | Sequence[ArrayLike],
+    init_values: ArrayLike | Sequence[ArrayLike],
+    computation: Computation,
 ) -> tuple[Sequence[Shape], list[Any], Graph]:
     """What a builder was given: the operands' shapes, all operands, and the computation."""
     operands, init_values = as_sequence(operands), as_sequence(init_values)
@@ -183,7 +191,7 @@ def fold_arguments(
 _ONE_EACH = "Give one initial value for each operand, at least one."
 
 
-def as_sequence(values: Any) -> Values:
+def as_sequence(values: ArrayLike | Sequence[ArrayLike]) -> Sequence[Any]:
     """A list or tuple as it is, a single value in a list."""
     return values if isinstance(values, (list, tuple)) else [values]
 
@@ -193,7 +201,7 @@ _NUMBERS = {bool: 0, int: 1, float: 2, complex: 3}
 _KINDS = {"pred": 0, "signed": 1, "unsigned": 1, "float": 2, "complex": 3}
 
 
-def initial_values(operands: Sequence[Shape], init_values: Values) -> list[Any]:
+def initial_values(operands: Sequence[Shape], init_values: Sequence[Any]) -> list[Any]:
     """Initial values; Python numbers that the element types hold become scalars of them."""
     values = list(init_values)
     for index, (operand, value) in enumerate(zip(operands, values, strict=False)):
@@ -313,7 +321,7 @@ class Reduce(Fold):
         winners, count = self._winners(operand, result)
         return self.sum_transpose(cotangent / count, array_shape(operand)) * winners
 
-    def _winners(self, operand: Any, result: Any) -> tuple[Any, Any]:
+    def _winners(self, operand: Array, result: Array) -> tuple[Array, Array]:
         """What an extreme's derivative is shared among: 1 at elements that equal it, 0 elsewhere.
 
         And their number, 0 where the result is NaN, as is the derivative.
@@ -326,8 +334,8 @@ class Reduce(Fold):
 
 @builds(Reduce)
 def reduce(
-    operands: Any,
-    init_values: Any,
+    operands: ArrayLike | Sequence[ArrayLike],
+    init_values: ArrayLike | Sequence[ArrayLike],
     computation: Computation,
     dimensions_to_reduce: Sequence[int],
 ) -> Any:

@@ -18,6 +18,7 @@ from minixla.core.element_types import ElementType
 from minixla.core.graph import Graph, remembered
 from minixla.core.linear import spread
 from minixla.core.tracing import closed_graph, evaluate_graph
+from minixla.typing import Array
 from minixla_ops.elementwise.conversion import sign_bit
 from minixla_ops.helpers.batch_dimensions import batch_member
 from minixla_ops.helpers.shorthand import (
@@ -53,7 +54,7 @@ def fold_in_order(
     rows: Iterable[Values],
     initials: Values,
     sizes: Sequence[int],
-    present: Any = None,
+    present: Iterable[np.ndarray] | None = None,
 ) -> list[Any]:
     """`fold` of rows of N values of dimensions `sizes`, one after the other.
 
@@ -70,12 +71,12 @@ def fold_in_order(
     return running
 
 
-def _over(initial: Any, sizes: Sequence[int]) -> Any:
+def _over(initial: Array, sizes: Sequence[int]) -> Array:
     is_scalar = array_shape(initial).rank < len(sizes)
     return ops.broadcast_in_dim(initial, sizes, ()) if is_scalar else initial
 
 
-def started(computation: Graph, initial: Any, total: Any) -> Any:
+def started(computation: Graph, initial: Array, total: Array) -> Array:
     """What a fold by a monoid gives from `initial`, if it gives `total` from its first element."""
     kind, sizes = array_shape(total).element_type, array_shape(total).dimensions
     initial = _over(initial, sizes)
@@ -88,7 +89,7 @@ def started(computation: Graph, initial: Any, total: Any) -> Any:
     return ops.select(is_negative_zero, initial, result)
 
 
-def spread_mask(mask: np.ndarray, sizes: Sequence[int]) -> Any:
+def spread_mask(mask: np.ndarray, sizes: Sequence[int]) -> Array:
     """A mask with dimensions of size 1 stretched to `sizes`, kept small in the program."""
     return ops.broadcast_in_dim(mask, sizes, range(mask.ndim))
 
@@ -128,12 +129,12 @@ def _close(first: np.ndarray, second: np.ndarray) -> bool:
     return bool(np.allclose(first[finite], second[finite], rtol=1e-3, atol=1e-3))
 
 
-Halves = tuple[Values, Values]
+Halves = tuple[Sequence[Array | None], Sequence[Array | None]]
 
 
 def tangents_of_fold(
     computation: Graph, primals: Halves, tangents: Halves, apply: Callable[..., Values]
-) -> tuple[Any, ...]:
+) -> tuple[Array | None, ...]:
     """The tangents of N values that are folded, which are folded together with them; None for zero.
 
     `apply` gets the computation that folds them together and two lists that are as long.
@@ -168,7 +169,7 @@ def paired_computation(
     shapes = computation.output_shapes
     tangents = list(compress(shapes, moving))
 
-    def function(*arguments: Any) -> list[Any]:
+    def function(*arguments: Array) -> list[Array]:
         running, elements = arguments[: count + pairs], arguments[count + pairs :]
         primals = [*running[:count], *elements[:count]]
         outcome = evaluate_graph(derived.graph, [*primals, *running[count:], *elements[count:]])

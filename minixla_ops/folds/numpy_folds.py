@@ -10,7 +10,6 @@ of the exact sum for up to ten thousand random elements.
 import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
-from typing import Any
 
 import numpy as np
 
@@ -82,7 +81,7 @@ _OF_SIGNS = {"max": np.logical_and, "min": np.logical_or}
 
 
 def _with_signs(
-    monoid: str, folded: Any, fold_signs: Callable[[np.ufunc], Any], start: np.ndarray
+    monoid: str, folded: np.ndarray, fold_signs: Callable[[np.ufunc], np.ndarray], start: np.ndarray
 ) -> np.ndarray:
     """A folded array with the right signs of zeros; `fold_signs` folds the elements' signs."""
     folded, ufunc = np.asarray(folded), _OF_SIGNS.get(monoid)
@@ -100,10 +99,14 @@ def fold_computation(computation: Graph, arrays: Arrays, initials: Arrays) -> li
 
 
 def _fold_rows(
-    computation: Graph, rows: Iterable[Arrays], initials: Arrays, sizes: Sequence[int], present: Any
+    computation: Graph,
+    rows: Iterable[Arrays],
+    initials: Arrays,
+    sizes: Sequence[int],
+    present: Iterable[np.ndarray],
 ) -> list[np.ndarray]:
     """`fold_in_order` in NumPy; results have the element types of `initials`."""
-    running: list[Any] = [np.broadcast_to(initial, sizes) for initial in initials]
+    running: list[np.ndarray] = [np.broadcast_to(initial, sizes) for initial in initials]
     with np.errstate(all="ignore"):
         for row, there in zip(rows, present, strict=False):
             if there.any():
@@ -138,7 +141,7 @@ def fold_windows_by_monoid(
     start, nothing = initial.astype(wide), padding_of(monoid, wide)
     padded = padded_base(array.astype(wide, copy=False), nothing, window)
 
-    def over(elements: np.ndarray, ufunc: np.ufunc, **first: Any) -> np.ndarray:
+    def over(elements: np.ndarray, ufunc: np.ufunc, **first: np.ndarray) -> np.ndarray:
         for axis in range(array.ndim):
             view = window_view(np.moveaxis(elements, axis, -1), window.along(axis))
             folded = ufunc.reduce(view, axis=-1, dtype=elements.dtype, **first)

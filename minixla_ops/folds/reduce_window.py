@@ -5,7 +5,7 @@ for each offset in the window there is one value, the elements there at all of i
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import minixla_ops as ops
@@ -14,6 +14,7 @@ from minixla.core.attributes import Integers, attribute
 from minixla.core.builders import builds
 from minixla.core.sharding_rule import PERMUTATION
 from minixla.core.tracing import closed_graph, evaluate_graph
+from minixla.typing import Array, ArrayLike
 from minixla_ops.folds import numpy_folds, sliding_windows
 from minixla_ops.folds.fold import Fold, fold_arguments, halves
 from minixla_ops.folds.fold_programs import fold_in_order, started
@@ -149,9 +150,9 @@ class ReduceWindow(sliding_windows.Windowed, Fold):
 
 @builds(ReduceWindow)
 def reduce_window(
-    operands: Any,
-    init_values: Any,
-    computation: Graph | Callable[..., Any],
+    operands: ArrayLike | Sequence[ArrayLike],
+    init_values: ArrayLike | Sequence[ArrayLike],
+    computation: computations.Computation,
     window_dimensions: Sequence[int],
     window_strides: Sequence[int],
     padding: str | Sequence[Sequence[int]],
@@ -164,7 +165,7 @@ def reduce_window(
     return ReduceWindow(graph, *window)(*values)
 
 
-def select_and_gather(values: Any, operand: Any, select: Graph, window: Window) -> Any:
+def select_and_gather(values: Array, operand: Array, select: Graph, window: Window) -> Array:
     """For each position of the window the element of `values` where `select` picks `operand`'s.
 
     The transpose of SelectAndScatter; zero where the window meets no element at all.
@@ -173,7 +174,7 @@ def select_and_gather(values: Any, operand: Any, select: Graph, window: Window) 
     return gathering(*_gather_operands(values, operand))[2]
 
 
-def _gather_operands(values: Any, operand: Any) -> list[Any]:
+def _gather_operands(values: Array, operand: Array) -> list[ArrayLike]:
     # The first says whether there is an element: no value of `operand` can stand for none.
     there = splat(True, Shape("pred", array_shape(operand).dimensions))
     scalar = array_shape(operand).with_dimensions(())
@@ -183,7 +184,9 @@ def _gather_operands(values: Any, operand: Any) -> list[Any]:
 def _gathering(chooser: Graph, operand: Shape, window: Window) -> ReduceWindow:
     """Keeps of the (is there, element, value) of a window that whose element `chooser` picks."""
 
-    def pick(a: Any, first: Any, kept: Any, b: Any, second: Any, other: Any) -> list[Any]:
+    def pick(
+        a: Array, first: Array, kept: Array, b: Array, second: Array, other: Array
+    ) -> list[Array]:
         (wins,) = evaluate_graph(chooser, [first, second])
         keeps = ops.and_(a, ops.or_(wins, ops.not_(b)))
         return [ops.or_(a, b), ops.select(keeps, first, second), ops.select(keeps, kept, other)]
@@ -194,7 +197,7 @@ def _gathering(chooser: Graph, operand: Shape, window: Window) -> ReduceWindow:
     return ReduceWindow(computation, *window)
 
 
-def window_elements(operand: Any, window: Window, fill: Any = None) -> list[Any]:
+def window_elements(operand: Array, window: Window, fill: ArrayLike | None = None) -> list[Any]:
     """For each offset in the window, in row-major order, the elements there at all positions.
 
     Where there are none, they are `fill`, or others of the operand: computations meet no foreign
@@ -212,7 +215,7 @@ def window_elements(operand: Any, window: Window, fill: Any = None) -> list[Any]
     ]
 
 
-def _padded(operand: Any, window: Window, fill: Any) -> Any:
+def _padded(operand: Array, window: Window, fill: ArrayLike | None) -> Array:
     config = window.padding_config
     if not any(map(any, config)):
         return operand

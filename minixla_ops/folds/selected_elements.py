@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 import minixla_ops as ops
 from minixla.core import Graph, Shape
 from minixla.core.element_types import S32
+from minixla.typing import Array, ArrayLike
 from minixla_ops.folds.fold_programs import fold_in_order, spread_mask, started
 from minixla_ops.folds.reduce_window import window_elements
 from minixla_ops.folds.sliding_windows import Window, dilated_size
@@ -17,7 +17,7 @@ from minixla_ops.movement.slicing import pad_with_zeros
 from minixla_ops.programs.computations import apply_computation, padding_element
 
 
-def selected_elements(operand: Any, select: Graph, window: Window) -> Any:
+def selected_elements(operand: Array, select: Graph, window: Window) -> ArrayLike:
     """For each position of the window the number of the selected element, s32; -1 for none."""
     elements = window_elements(operand, window)
     shape = array_shape(elements[0])
@@ -39,8 +39,8 @@ def selected_elements(operand: Any, select: Graph, window: Window) -> Any:
 
 
 def scatter_to_selected(
-    scatter: Graph, window: Window, base: Shape, chosen: Any, source: Any, initial: Any
-) -> Any:
+    scatter: Graph, window: Window, base: Shape, chosen: ArrayLike, source: Array, initial: Array
+) -> Array:
     """What SelectAndScatter computes on a base, with every `scatter` in the same order.
 
     `chosen` are the numbers of the elements that are selected.
@@ -83,7 +83,7 @@ def _placing(
     return config
 
 
-def _spread(chosen: Any, source: Any, window: Window, base: Shape) -> tuple[Any, Any]:
+def _spread(chosen: ArrayLike, source: Array, window: Window, base: Shape) -> tuple[Array, Array]:
     """For windows that do not overlap: where the selected elements are, and their window's value.
 
     Each position is repeated over the stride's cells, of which the first are the window's.

@@ -28,7 +28,7 @@ class PaddingPairs(Attribute):
 
     description = '"SAME", "VALID" or a pair (low, high) of integers for each dimension'
 
-    def canonical(self, value: Any) -> Pairs:
+    def canonical(self, value: object) -> Pairs:
         if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
             raise TypeError(f"must be a sequence of pairs (low, high), not {value!r}")
         number = Integer().canonical
@@ -216,7 +216,7 @@ def resolve_window(
     return Window(sizes, strides, pairs, *steps)
 
 
-def padded_base(array: np.ndarray, fill: Any, window: Window) -> np.ndarray:
+def padded_base(array: np.ndarray, fill: np.ndarray | np.generic, window: Window) -> np.ndarray:
     """The base, an array's last dimensions, dilated and padded; holes and padding hold `fill`."""
     config = window.padding_config
     if not any(map(any, config)):

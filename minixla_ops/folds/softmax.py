@@ -1,13 +1,12 @@
 """Softmax: exponentials over their sum, with the derivative that reads the result alone."""
 
-from typing import Any
-
 import numpy as np
 
 import minixla_ops as ops
 from minixla.core import builder, register
 from minixla.core.attributes import Integers, attribute
 from minixla.core.element_types import F32, element_type
+from minixla.typing import Array
 from minixla_ops.elementwise.families import INEXACT
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.helpers.batch_dimensions import shifted
@@ -78,16 +77,16 @@ class Softmax(Lowered):
     def vjp(self, cotangents, operands, results, active):
         return (self._moved(cotangents, results),)  # its Jacobian is symmetric
 
-    def _moved(self, tangent: Any, result: Any) -> Any:
+    def _moved(self, tangent: Array, result: Array) -> Array:
         return result * (tangent - self._total(result * tangent))
 
-    def _total(self, value: Any) -> Any:
+    def _total(self, value: Array) -> Array:
         """The sums along the dimensions, at each element."""
         kind = array_shape(value).element_type
         wide = convert(value, F32) if kind.bits == 16 else value
         return self._spread(convert(sum_over(wide, self.dimensions), kind), value)
 
-    def _spread(self, folded: Any, value: Any) -> Any:
+    def _spread(self, folded: Array, value: Array) -> Array:
         sizes = array_shape(value).dimensions
         kept = [each for each in range(len(sizes)) if each not in self.dimensions]
         return ops.broadcast_in_dim(folded, sizes, kept)

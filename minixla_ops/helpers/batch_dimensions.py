@@ -6,6 +6,7 @@ from typing import Any
 import minixla_ops as ops
 from minixla.core import AnyShape, Operation, shape_of
 from minixla.core.registry import fill_role
+from minixla.typing import Array
 from minixla_ops.helpers.shorthand import Places, Values, array_shape, as_tuple, zeros
 
 # Up to so many members of a batch stand side by side, where they are computed one by one.
@@ -26,7 +27,7 @@ def member_shapes(operands: Values, dimensions: Places) -> tuple[AnyShape, ...]:
     return tuple([shape if at is None else shape.without_dimension(at) for shape, at in shapes])  # type: ignore[union-attr]  # batched: an array
 
 
-def move_dimension(value: Any, source: int, destination: int) -> Any:
+def move_dimension(value: Array, source: int, destination: int) -> Array:
     """`value` with dimension `source` moved to `destination`, the others in order."""
     if source == destination:
         return value
@@ -35,7 +36,7 @@ def move_dimension(value: Any, source: int, destination: int) -> Any:
     return ops.transpose(value, order)
 
 
-def merge_dimension(value: Any, source: int, destination: int) -> Any:
+def merge_dimension(value: Array, source: int, destination: int) -> Array:
     """`value` with `source` as the slower part of what is dimension `destination` without it."""
     moved = move_dimension(value, source, destination)
     sizes = array_shape(moved).dimensions
@@ -43,14 +44,14 @@ def merge_dimension(value: Any, source: int, destination: int) -> Any:
     return ops.reshape(moved, (*sizes[:destination], merged, *sizes[destination + 2 :]))
 
 
-def split_dimension(value: Any, dimension: int, count: int) -> Any:
+def split_dimension(value: Array, dimension: int, count: int) -> Array:
     """`value` with `dimension` split into `count` and what remains, the slower part first."""
     sizes = array_shape(value).dimensions
     parts = count, sizes[dimension] // count if count else 1
     return ops.reshape(value, (*sizes[:dimension], *parts, *sizes[dimension + 1 :]))
 
 
-def add_batch(value: Any, size: int, position: int) -> Any:
+def add_batch(value: Array, size: int, position: int) -> Array:
     """`value` repeated `size` times along a new dimension at `position`."""
     sizes = array_shape(value).dimensions
     kept = shifted(range(len(sizes)), position)
@@ -62,14 +63,14 @@ def shifted(dimensions: Iterable[int], at: int | None) -> tuple[int, ...]:
     return tuple([each + (at is not None and each >= at) for each in dimensions])
 
 
-def move_batch(value: Any, source: int | None, destination: int, size: int) -> Any:
+def move_batch(value: Array, source: int | None, destination: int, size: int) -> Array:
     """`value` with its batch dimension at `destination`; an unbatched one is repeated."""
     if source is None:
         return add_batch(value, size, destination)
     return move_dimension(value, source, destination)
 
 
-def to_front(operands: Values, dimensions: Places) -> tuple[list[Any], int]:
+def to_front(operands: Values, dimensions: Places) -> tuple[list[Array], int]:
     """All operands with a leading batch dimension, and its size."""
     size = batch_size(operands, dimensions)
     return [move_batch(o, d, 0, size) for o, d in zip(operands, dimensions, strict=True)], size
@@ -105,13 +106,15 @@ def batch_by_loop(operation: Operation, operands: Values, dimensions: Places) ->
     return (tuple(found), (0,) * len(found)) if type(results) is tuple else (found[0], 0)
 
 
-def _members_in_loop(operation: Operation, operands: Values, dimensions: Places) -> tuple[Any, ...]:
+def _members_in_loop(
+    operation: Operation, operands: Values, dimensions: Places
+) -> tuple[Array, ...]:
     """The results for all members, which a loop computes."""
     pairs = [*zip(operands, dimensions, strict=True)]
     moved = [move_dimension(x, at, 0) for x, at in pairs if at is not None]
     shared = [x for x, at in pairs if at is None]
 
-    def step(*given: Any) -> tuple[Any, ...]:
+    def step(*given: Array) -> tuple[Array, ...]:
         elements, fixed = iter(given), iter(given[len(moved) :])
         found = operation(*[next(fixed if at is None else elements) for at in dimensions])
         return (*as_tuple(found), *given[len(moved) :])
@@ -120,7 +123,7 @@ def _members_in_loop(operation: Operation, operands: Values, dimensions: Places)
     return found[: len(found) - len(shared)]
 
 
-def batch_member(operand: Any, dimension: int | None, index: int) -> Any:
+def batch_member(operand: Array, dimension: int | None, index: int) -> Array:
     """Member `index` of a batch; an operand without one is everybody's."""
     if dimension is None:
         return operand

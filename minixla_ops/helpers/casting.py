@@ -5,11 +5,15 @@ give anything, and wide numbers are rounded twice on their way to a narrow float
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from minixla.core.element_types import ELEMENT_TYPES, F32, F64, ElementType, element_type
+from minixla.core.shapes import AnyShape
+
+if TYPE_CHECKING:
+    from minixla.core.stablehlo_text import Emitter
 
 _WITHOUT_NAN = frozenset(ELEMENT_TYPES[name] for name in ("f4e2m1fn", "f6e2m3fn", "f6e3m2fn"))
 
@@ -93,7 +97,7 @@ def _rounded_to_odd(array: np.ndarray) -> np.ndarray:
 
 
 def emit_converted(
-    emit: Any, names: Sequence[str], shapes: Sequence[Any], targets: Sequence[Any]
+    emit: "Emitter", names: Sequence[str], shapes: Sequence[AnyShape], targets: Sequence[AnyShape]
 ) -> list[str]:
     """Writes the conversion of values of `shapes` that differ from `targets`; returns all names."""
     converted = []

@@ -1,7 +1,7 @@
 """Short names that derivative and batching rules are written in."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import ml_dtypes
@@ -14,16 +14,20 @@ from minixla.core.linear import instantiate as instantiate
 from minixla.core.linear import zeros_like as zeros_like
 from minixla.core.registry import fill_role
 from minixla.core.shapes import AnyShape, DeclaredArray, Shape
+from minixla.typing import Array
+
+if TYPE_CHECKING:
+    from minixla.core.stablehlo_text import Emitter
 
 #: Operands or results, and for each where its batch dimension is.
-Values = Sequence[Any]
+Values = Sequence[Array]
 Places = Sequence[int | None]
 
 #: The constants that a program or the engine holds.
-_SPLATS: WeakValueDictionary[Any, np.ndarray] = WeakValueDictionary()
+_SPLATS: WeakValueDictionary[object, np.ndarray] = WeakValueDictionary()
 
 
-def splat(value: Any, shape: Shape) -> np.ndarray:
+def splat(value: complex | np.generic, shape: Shape) -> np.ndarray:
     """An array of `shape` that holds the Python number `value` everywhere, in no memory.
 
     Traces record it as one constant; it is a read-only zero-stride NumPy array.
@@ -38,14 +42,14 @@ def splat(value: Any, shape: Shape) -> np.ndarray:
     return found
 
 
-def array_shape(value: Any, subject: str = "shape_of") -> Shape:
+def array_shape(value: object, subject: str = "shape_of") -> Shape:
     """The Shape of a value that is known to be an array."""
     shape = shape_of(value, subject)
     assert isinstance(shape, Shape), f"{shape} is not an array"
     return shape
 
 
-def holds(kind: ElementType, number: Any) -> bool:
+def holds(kind: ElementType, number: int) -> bool:
     """Whether a Python number is not too large for an integer type; every other type holds all."""
     if not kind.is_integer:
         return not isinstance(number, int) or number.bit_length() < 1024
@@ -82,17 +86,17 @@ def zeros(shape: AnyShape) -> np.ndarray:
     return splat(0, shape)
 
 
-def full_like(value: Any, number: Any) -> np.ndarray:
+def full_like(value: object, number: complex | np.generic) -> np.ndarray:
     """`number` everywhere, in the shape and element type of `value`."""
     return splat(number, array_shape(value))
 
 
-def ones_like(value: Any) -> np.ndarray:
+def ones_like(value: object) -> np.ndarray:
     """Ones in the shape and element type of `value`."""
     return splat(1, array_shape(value))
 
 
-def written(emit: Any, text: str, shapes: Sequence[AnyShape], result: AnyShape) -> list[str]:
+def written(emit: "Emitter", text: str, shapes: Sequence[AnyShape], result: AnyShape) -> list[str]:
     """Writes an operation of one result: its `text`, and the types of its operands and result."""
     name, types = emit.name(), ", ".join([shape.stablehlo for shape in shapes])
     emit.line(f"{name} = {text} : ({types}) -> {result.stablehlo}")
@@ -104,7 +108,7 @@ def as_tuple(results: Any) -> tuple[Any, ...]:
     return results if type(results) is tuple else (results,)
 
 
-def as_results(values: Sequence[Any]) -> Any:
+def as_results(values: Sequence[object]) -> Any:
     """Results as an operation gives them: one alone, several in a tuple."""
     return values[0] if len(values) == 1 else tuple(values)
 

@@ -61,11 +61,11 @@ class Tuple(Operation):
 
 
 @builds(Tuple)
-def tuple(elements: Sequence[Any]) -> Any:
+def tuple(elements: Sequence[object]) -> Any:
     return Tuple()(*map(tuple_value, operand_list(elements, "tuple", "elements")))
 
 
-def tuple_value(value: Any) -> Any:
+def tuple_value(value: object) -> Any:
     """`value`, a Python tuple, as an operation with several results returns it, as one value."""
     return ops.tuple(value) if isinstance(value, builtins.tuple) else value
 
@@ -128,11 +128,11 @@ class GetTupleElement(Operation):
 
 
 @builds(GetTupleElement)
-def get_tuple_element(tuple_data: Any, index: int) -> Any:
+def get_tuple_element(tuple_data: object, index: int) -> Any:
     return GetTupleElement(index)(tuple_value(tuple_data))
 
 
-def tuple_leaves(value: Any) -> list[Any]:
+def tuple_leaves(value: object) -> list[Any]:
     """The members of a tuple, those of its members that are tuples in their place; else `value`."""
     shape = shape_of(value)
     if not isinstance(shape, TupleShape):
@@ -141,7 +141,7 @@ def tuple_leaves(value: Any) -> list[Any]:
     return [leaf for member in members for leaf in tuple_leaves(member)]
 
 
-def from_leaves(shape: AnyShape, leaves: Iterator[Any]) -> Any:
+def from_leaves(shape: AnyShape, leaves: Iterator[object]) -> Any:
     """The value of `shape` whose leaves are the next ones of `leaves`."""
     if not isinstance(shape, TupleShape):
         return next(leaves)
@@ -158,7 +158,7 @@ def without_tuples(graph: Graph) -> Graph:
     if not any(isinstance(shape, TupleShape) for shape in given):
         return graph
 
-    def function(*leaves: Any) -> list[Any]:
+    def function(*leaves: object) -> list[object]:
         remaining = iter(leaves)
         operands = [from_leaves(shape, remaining) for shape in graph.input_shapes]
         outputs = evaluate_graph(graph, operands)

@@ -21,7 +21,7 @@ from minixla_ops.host.target_sharding import target_rule
 from minixla_ops.programs.composite_call import dictionary_text
 
 #: The Python functions that stand for targets.
-_FUNCTIONS: dict[str, Callable[..., Any]] = {}
+_FUNCTIONS: dict[str, Callable[..., object]] = {}
 
 #: How users give a target its meaning.
 REGISTERING = "minixla_ops.register_custom_call(target_name, function)"
@@ -40,7 +40,7 @@ class _Options(kinds.Attribute):
         return tuple(sorted((str(name), _option(name, each)) for name, each in pairs))
 
 
-def _option(name: str, value: Any) -> Any:
+def _option(name: str, value: object) -> object:
     """The value of an option; an array as its dtype's name and its values."""
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.$]*", name):
         raise ValueError(f"{name!r} cannot name an attribute")
@@ -109,7 +109,7 @@ class CustomCall(Operation):
         kinds.Instance(ShardingRule), default=None, stablehlo=None, hlo=None
     )
     #: The shardings of a call without results, which has no value to carry them.
-    out_shardings: tuple[Any, ...] | None = attribute(
+    out_shardings: tuple[object, ...] | None = attribute(
         kinds.Attribute(), default=None, stablehlo=None, hlo=None
     )
 
@@ -198,7 +198,7 @@ def is_registered(target_name: str) -> bool:
     return target_name in _FUNCTIONS
 
 
-def register_custom_call(target_name: str, function: Callable[..., Any]) -> None:
+def register_custom_call(target_name: str, function: Callable[..., object]) -> None:
     """Says what a target computes, for the reference and for engines without compiled code.
 
     minixla: see `custom_call`.
@@ -227,9 +227,9 @@ def register_custom_call(target_name: str, function: Callable[..., Any]) -> None
 @builds(CustomCall)
 def custom_call(
     target_name: str,
-    args: Sequence[Any],
+    args: Sequence[object],
     shape: Shape | TupleShape | Sequence[Shape],
-    attributes: Mapping[str, Any] | None = None,
+    attributes: Mapping[str, object] | None = None,
     has_side_effect: bool = False,
     api_version: int = 4,
 ) -> Any:

@@ -1,5 +1,6 @@
 """Infeed and Outfeed: the queues by which a device exchanges data with its host."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from minixla.core.builders import builds
 from minixla.core.hlo_text import quoted as hlo_quoted
 from minixla.core.shapes import TOKEN, AnyShape, Shape, TupleShape, TupleValue, shape_of_data
 from minixla.core.stablehlo_text import quoted
+from minixla.typing import ArrayLike
 from minixla_ops.collectives.processes import current_process
 from minixla_ops.helpers.shorthand import as_tuple
 from minixla_ops.helpers.tuple_operations import tuple_leaves
@@ -99,7 +101,7 @@ def _leaf_shapes(shape: AnyShape) -> tuple[Any, ...]:
 
 
 @builds(Infeed)
-def infeed(shape: AnyShape, config: str = "", token: Any = None) -> Any:
+def infeed(shape: AnyShape, config: str = "", token: object = None) -> Any:
     return Infeed(shape, config)(*optional(token))
 
 
@@ -161,12 +163,12 @@ class Outfeed(Outgoing):
 
 @builds(Outfeed)
 def outfeed(
-    operand: Any,
+    operand: ArrayLike | Sequence[ArrayLike],
     shape_with_layout: AnyShape | None = None,
     outfeed_config: str = "",
-    token: Any = None,
+    token: object = None,
 ) -> Any:
-    operand = TupleValue(operand) if isinstance(operand, (list, tuple)) else operand
-    shape = shape_of(operand) if shape_with_layout is None else shape_with_layout
-    result = Outfeed(shape, outfeed_config)(*tuple_leaves(operand), *optional(token))
+    whole = TupleValue(operand) if isinstance(operand, (list, tuple)) else operand
+    shape = shape_of(whole) if shape_with_layout is None else shape_with_layout
+    result = Outfeed(shape, outfeed_config)(*tuple_leaves(whole), *optional(token))
     return None if token is None else result

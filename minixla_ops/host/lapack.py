@@ -9,6 +9,7 @@ import numpy as np
 
 from minixla.core import ELEMENT_TYPES, AnyShape, ElementType, Shape, register
 from minixla.core.errors import TransformError, explain
+from minixla.core.stablehlo_text import Layouts
 from minixla_ops.helpers.batch_dimensions import to_front
 from minixla_ops.host.custom_call import REGISTERING, CustomCall, is_registered
 from minixla_ops.linear_algebra.lapack_calls import LETTERS, lapack_layout, sharding_hints
@@ -42,7 +43,7 @@ def lapack_routine(target: str) -> tuple[str, str] | None:
     return (match[1], match[2]) if match is not None else None
 
 
-def letters(options: dict[str, Any] | None, *names: str) -> str:
+def letters(options: dict[str, object] | None, *names: str) -> str:
     """The characters that options of LAPACK stand for; none where one is missing."""
     found = [(options or {}).get(name) for name in names]
     codes = [each[1] if isinstance(each, tuple) else each for each in found]
@@ -50,7 +51,7 @@ def letters(options: dict[str, Any] | None, *names: str) -> str:
     return "".join(map(chr, codes)) if is_text else ""  # type: ignore[arg-type]  # integers
 
 
-def column_major(target: str, operands: Sequence[AnyShape]) -> Any:
+def column_major(target: str, operands: Sequence[AnyShape]) -> tuple[Layouts, ...] | None:
     """The layouts of a routine's operands and results; None where it is not known."""
     signature = _signature(target)
     if signature is None or not operands or not isinstance(operands[0], Shape):
@@ -190,7 +191,7 @@ def _fits(kind: ElementType, pattern: Sequence[str], shapes: Sequence[AnyShape])
 _LAYOUTS = "operand_layouts", "result_layouts"
 
 
-def with_layouts(call: Any, shapes: Sequence[AnyShape], are_free: bool) -> CustomCall:
+def with_layouts(call: CustomCall, shapes: Sequence[AnyShape], are_free: bool) -> CustomCall:
     """A call with the layouts that it declares; LAPACK's own make it a LapackCall.
 
     Where none is declared they are row-major; if they are free, the target's.

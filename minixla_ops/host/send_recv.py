@@ -1,7 +1,7 @@
 """Send and Recv: values from one program to another, or to and from the host, by channel."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from minixla.core import TOKEN, Operation, Shape, TupleShape, register, shape_of
 from minixla.core.attributes import Flag, Literal, ShapeAttribute, attribute
 from minixla.core.builders import derived
 from minixla.core.errors import TransformError, explain
+from minixla.typing import Array, ArrayLike
 from minixla_ops.collectives.collective_groups import Channel
 from minixla_ops.collectives.processes import current_process
 from minixla_ops.helpers.shorthand import as_results, zeros
@@ -198,18 +199,18 @@ class RecvDone(_Done):
         return value, None
 
 
-def _send(operand: Any, handle: int, token: Any, to_host: bool = False) -> Any:
+def _send(operand: ArrayLike, handle: int, token: object, to_host: bool = False) -> Any:
     done = SendDone(handle, to_host)(Send(handle, to_host)(operand, *optional(token)))
     return None if token is None else done
 
 
-def _recv(shape: Shape, handle: int, token: Any, from_host: bool = False) -> Any:
+def _recv(shape: Shape, handle: int, token: object, from_host: bool = False) -> Any:
     context = Recv(handle, from_host, output_shape=shape)(*optional(token))
     done = RecvDone(handle, from_host)(context)
     return done[0] if token is None else done
 
 
-def send(operand: Any, handle: int, token: Any = None) -> Any:
+def send(operand: ArrayLike, handle: int, token: object = None) -> Any:
     """Sends to the recv of the channel in another program, and waits until it has been taken.
 
     XLA: Send.
@@ -236,7 +237,7 @@ def send(operand: Any, handle: int, token: Any = None) -> Any:
     return _send(operand, handle, token)
 
 
-def recv(shape: Shape, handle: int, token: Any = None) -> Any:
+def recv(shape: Shape, handle: int, token: object = None) -> Any:
     """The value that the send of the channel in another program sends. XLA: Recv.
 
     It is Recv and RecvDone.
@@ -261,7 +262,7 @@ def recv(shape: Shape, handle: int, token: Any = None) -> Any:
     return _recv(shape, handle, token)
 
 
-def send_with_tokens(operand: Any, token: Any, handle: int) -> Any:
+def send_with_tokens(operand: ArrayLike, token: object, handle: int) -> Any:
     """`send` after `token`; returns a token. XLA: SendWithTokens.
 
     Args:
@@ -280,7 +281,7 @@ def send_with_tokens(operand: Any, token: Any, handle: int) -> Any:
     return _send(operand, handle, token)
 
 
-def recv_with_tokens(token: Any, shape: Shape, handle: int) -> tuple[Any, Any]:
+def recv_with_tokens(token: object, shape: Shape, handle: int) -> tuple[Array, Any]:
     """`recv` after `token`; returns the value and a token. XLA: RecvWithTokens.
 
     Args:
@@ -299,7 +300,9 @@ def recv_with_tokens(token: Any, shape: Shape, handle: int) -> tuple[Any, Any]:
     return _recv(shape, handle, token)
 
 
-def send_to_host(operand: Any, token: Any, shape_with_layout: Shape | None, handle: int) -> Any:
+def send_to_host(
+    operand: ArrayLike, token: object, shape_with_layout: Shape | None, handle: int
+) -> Any:
     """Sends to the host on a channel, after `token`; returns a token. XLA: SendToHost.
 
     Args:
@@ -328,7 +331,7 @@ def send_to_host(operand: Any, token: Any, shape_with_layout: Shape | None, hand
     return _send(operand, handle, token, True)
 
 
-def recv_to_host(token: Any, shape: Shape, handle: int) -> tuple[Any, Any]:
+def recv_to_host(token: object, shape: Shape, handle: int) -> tuple[Array, Any]:
     """Receives *from* the host on a channel, after `token`; returns the value and a token.
 
     XLA: RecvToHost.
@@ -355,11 +358,11 @@ def recv_to_host(token: Any, shape: Shape, handle: int) -> tuple[Any, Any]:
     return _recv(shape, handle, token, True)
 
 
-def _second_half(operation: type[_Done], start: str) -> Callable[[Any], Any]:
+def _second_half(operation: type[_Done], start: str) -> Callable[[object], NoReturn]:
     """Return the builder of the second half of `start`: an error."""
     name = operation.builder_name
 
-    def builder(context: Any) -> Any:
+    def builder(context: object) -> NoReturn:
         advice = f"Call ops.{start}, to which its context belongs and which waits"
         advice = f"{advice}: XLA splits it in two."
         raise explain(TransformError, name, "it is not built by itself", advice=advice)

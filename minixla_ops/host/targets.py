@@ -13,21 +13,26 @@ import numpy as np
 
 import minixla_ops as ops
 from minixla.core import REGISTRY, AnyShape, Graph, MinixlaError, Shape
+from minixla.core.operation import Operation
+from minixla.typing import Array
 from minixla_ops.dynamic_sizes.dimension_sizes import SetDimensionSize
 from minixla_ops.helpers.shorthand import array_shape, as_tuple, full_like, zeros
+from minixla_ops.host.custom_call import CustomCall
 from minixla_ops.host.lapack import lapack_routine, letters
 from minixla_ops.linear_algebra.eigen import Eig, Eigh
-from minixla_ops.linear_algebra.factorization import Factorization
+from minixla_ops.linear_algebra.factorization import Factorization, ValuesAndVectors
 from minixla_ops.linear_algebra.matrices import diagonal
 from minixla_ops.linear_algebra.qr import Geqrf, HouseholderProduct
 from minixla_ops.linear_algebra.svd import Svd
 from minixla_ops.linear_algebra.triangular_systems import Cholesky, TriangularSolve
 from minixla_ops.products import convolution_kernel
 
-_Function = Callable[..., Any]
+_Function = Callable[..., object]
 
 
-def meaning(call: Any, shapes: Sequence[AnyShape], programs: Sequence[Graph]) -> _Function | None:
+def meaning(
+    call: CustomCall, shapes: Sequence[AnyShape], programs: Sequence[Graph]
+) -> _Function | None:
     """The function that a CustomCall means; None where that is not known."""
     routine = lapack_routine(call.target_name)
     found = _LAPACK.get(routine[1]) if routine is not None else _MEANINGS.get(call.target_name)
@@ -41,13 +46,15 @@ def meaning(call: Any, shapes: Sequence[AnyShape], programs: Sequence[Graph]) ->
     return given(call, shapes, programs) if fits else None
 
 
-def _top_k(call: Any, shapes: Any, programs: Any) -> _Function | None:
+def _top_k(call: Any, shapes: Sequence[Shape], programs: Sequence[Graph]) -> _Function | None:
     """XLA's TopK: the greatest elements, and where they are."""
     values = call.shapes[0]
     return (lambda x: ops.top_k(x, values.dimensions[-1])) if values.rank else None
 
 
-def _approximate_top_k(call: Any, shapes: Any, programs: Any) -> _Function | None:
+def _approximate_top_k(
+    call: Any, shapes: Sequence[Shape], programs: Sequence[Graph]
+) -> _Function | None:
     """XLA's ApproxTopK, exactly: the first elements in the order of the program that it is given.
 
     Which ones an approximation misses is up to the backend, and XLA misses none but on TPUs.
@@ -57,18 +64,20 @@ def _approximate_top_k(call: Any, shapes: Any, programs: Any) -> _Function | Non
         return None
     sort = REGISTRY["Sort"](comparator=programs[0], dimension=dimension, is_stable=True)
 
-    def first(*operands: Any) -> list[Any]:
+    def first(*operands: Array) -> list[Array]:
         pairs = zip(as_tuple(sort(*operands[:count])), call.shapes, strict=True)
         return [ops.slice(x, (0,) * shape.rank, shape.dimensions) for x, shape in pairs]
 
     return first
 
 
-def _slice_to_dynamic(call: Any, shapes: Any, programs: Any) -> _Function | None:
+def _slice_to_dynamic(
+    call: Any, shapes: Sequence[Shape], programs: Sequence[Graph]
+) -> _Function | None:
     """The operand with the sizes that the other operands say."""
     (declared,) = call.shapes
 
-    def cut(value: Any, *sizes: Any) -> Any:
+    def cut(value: Array, *sizes: Array) -> Array:
         for dimension, (size, flag) in enumerate(zip(sizes, declared.dynamic, strict=True)):
             value = ops.set_dimension_size(value, size, dimension) if flag else value
         return value
@@ -76,11 +85,11 @@ def _slice_to_dynamic(call: Any, shapes: Any, programs: Any) -> _Function | None
     return cut if len(shapes) == declared.rank + 1 else None
 
 
-def _pad_to_static(call: Any, shapes: Any, programs: Any) -> _Function:
+def _pad_to_static(call: Any, shapes: Sequence[Shape], programs: Sequence[Graph]) -> _Function:
     """The operand at its bounds, and its sizes."""
     (shape,) = shapes
 
-    def padded(value: Any) -> list[Any]:
+    def padded(value: Array) -> list[Array]:
         sizes = [ops.get_dimension_size(value, dimension) for dimension in range(shape.rank)]
         for dimension, flag in enumerate(shape.dynamic):
             if flag:
@@ -92,19 +101,19 @@ def _pad_to_static(call: Any, shapes: Any, programs: Any) -> _Function:
 
 
 @cache
-def _by_options(kind: type[Any]) -> dict[Any, Any]:
+def _by_options(kind: Any) -> dict[frozenset[tuple[str, str]], Operation]:
     """Every Cholesky or TriangularSolve, by the letters of the options of LAPACK's routine."""
     choices = [getattr(field.kind, "names", (False, True)) for field in kind.fields.values()]
     every = starmap(kind, product(*choices))
     return {frozenset(each.lapack_options().items()): each for each in every}
 
 
-def _of_options(kind: type[Any], call: Any) -> Any:
+def _of_options(kind: type[Operation], call: CustomCall) -> Any:
     options = dict(call.options)
     return _by_options(kind).get(frozenset((name, letters(options, name)) for name in options))
 
 
-def _cholesky(call: Any, shapes: Any, programs: Any) -> _Function | None:
+def _cholesky(call: Any, shapes: Sequence[Shape], programs: Sequence[Graph]) -> _Function | None:
     """LAPACK's potrf: the factor in a triangle of the operand's, and whether there is none.
 
     The other triangle keeps the operand's elements. Without a factor, which is NaN everywhere then,
@@ -114,7 +123,7 @@ def _cholesky(call: Any, shapes: Any, programs: Any) -> _Function | None:
     rank, counts = shape.rank, Shape("s32", shape.dimensions)
     first = (*shape.dimensions[:-2], *[min(size, 1) for size in shape.dimensions[-2:]])
 
-    def factor(a: Any) -> tuple[Any, Any]:
+    def factor(a: Array) -> tuple[Array, Array]:
         found = cholesky(a)
         rows, columns = (ops.iota(counts, rank - each) for each in (2, 1))
         inside = ops.ge(rows, columns) if cholesky.lower else ops.le(rows, columns)
@@ -136,7 +145,9 @@ def _factorizations() -> dict[str, type[Factorization]]:
 def _factors(kind: type[Factorization]) -> Callable[..., _Function | None]:
     """An operation of the call's own operands, attributes and results."""
 
-    def meant(call: Any, shapes: Any, programs: Any) -> _Function | None:
+    def meant(
+        call: CustomCall, shapes: Sequence[Shape], programs: Sequence[Graph]
+    ) -> _Function | None:
         try:
             operation = kind(**{n: x for n, x in call.options if n in kind.fields})
             return operation if as_tuple(operation.infer(tuple(shapes))) == call.shapes else None
@@ -146,7 +157,7 @@ def _factors(kind: type[Factorization]) -> Callable[..., _Function | None]:
     return meant
 
 
-def _lu(call: Any, shapes: Any, programs: Any) -> _Function | None:
+def _lu(call: Any, shapes: Sequence[Shape], programs: Sequence[Graph]) -> _Function | None:
     """LAPACK's getrf: rows count from 1; and where the first 0 on the diagonal is, from 1, or 0."""
     (shape,), declared = shapes, [each.dimensions for each in call.shapes]
     count = min(shape.dimensions[-2:], default=0)
@@ -154,7 +165,7 @@ def _lu(call: Any, shapes: Any, programs: Any) -> _Function | None:
     if declared != [shape.dimensions, (*batch, count), batch]:
         return None
 
-    def factors(a: Any) -> tuple[Any, Any, Any]:
+    def factors(a: Array) -> tuple[Array, Array, Array]:
         lu, pivots, _ = ops.lu(a)
         counts, none = array_shape(pivots), count + 1
         steps = ops.iota(counts, counts.rank - 1) + 1
@@ -165,17 +176,19 @@ def _lu(call: Any, shapes: Any, programs: Any) -> _Function | None:
     return factors
 
 
-def _decomposed(kind: type[Any], placed: Callable[..., dict[int, Any]]) -> Any:
+def _decomposed(
+    kind: type[ValuesAndVectors], placed: Callable[..., dict[int, Array]]
+) -> Callable[..., _Function | None]:
     """A routine that finds values and vectors: `placed` says which of its results these are.
 
     It is given the operand and the operation's results. The last result is 1 for a matrix without
     values, which are NaN then, else 0; what remains LAPACK leaves undefined.
     """
 
-    def meant(call: Any, shapes: Any, programs: Any) -> _Function | None:
+    def meant(call: Any, shapes: Sequence[Shape], programs: Sequence[Graph]) -> _Function | None:
         operation, count = _of_options(kind, call), len(call.shapes)
 
-        def results(a: Any) -> list[Any]:
+        def results(a: Array) -> list[Any]:
             found = as_tuple(operation(a))
             values = found[len(found) == 3]  # the middle one of u, s and vh
             is_lost = ops.reduce(ops.ne(values, values), False, ops.or_, (array_shape(a).rank - 2,))
@@ -188,18 +201,18 @@ def _decomposed(kind: type[Any], placed: Callable[..., dict[int, Any]]) -> Any:
     return meant
 
 
-def _of_svd(a: Any, *found: Any) -> dict[int, Any]:
+def _of_svd(a: Array, *found: Array) -> dict[int, Array]:
     return {0: a, **dict(zip((2, 1, 3) if len(found) == 3 else (1,), found, strict=True))}
 
 
-def _of_eig(a: Any, values: Any, *vectors: Any) -> dict[int, Any]:
+def _of_eig(a: Array, values: Array, *vectors: Array) -> dict[int, Array]:
     is_complex = array_shape(a).element_type.is_complex
     parts = [values] if is_complex else [ops.real(values), ops.imag(values)]
     # Left vectors stand before those on the right.
     return dict(enumerate(parts)) | dict(enumerate(vectors, len(parts) + 1))
 
 
-def _of_eigh(a: Any, values: Any, *vectors: Any) -> dict[int, Any]:
+def _of_eigh(a: Array, values: Array, *vectors: Array) -> dict[int, Array]:
     return {1: values, **dict(enumerate(vectors))}
 
 

@@ -1,11 +1,14 @@
 """Tokens (AfterAll), and what the operations share that move data in or out of a program."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from minixla.core import TOKEN, AnyShape, Operation, Shape, TupleShape, register, shape_of
 from minixla_ops.helpers import GIVEN
 from minixla_ops.helpers.batch_dimensions import batch_member, batch_size
+
+if TYPE_CHECKING:
+    from minixla.core.stablehlo_text import Emitter
 
 
 @register
@@ -55,7 +58,7 @@ def create_token() -> Any:
     return AfterAll()()
 
 
-def optional(token: Any) -> Sequence[Any]:
+def optional(token: object) -> Sequence[object]:
     """A token as operands; none for None."""
     return () if token is None else (token,)
 
@@ -89,7 +92,9 @@ class Transfer(Operation):
         """The shapes of the data that comes in."""
         return ()
 
-    def emit_transfer(self, emit: Any, operands: Any, shapes: Any) -> tuple[list[str], str]:
+    def emit_transfer(
+        self, emit: "Emitter", operands: Sequence[str], shapes: Sequence[AnyShape]
+    ) -> tuple[list[str], str]:
         """Writes the operation; returns the data and the token."""
         has_token = TOKEN in shapes[-1:]
         # A token of its own leaves the order of the others as it is.
@@ -138,10 +143,12 @@ class Outgoing(Transfer):
             token = sent if has_token else None
         return self.batched_result(data, dimensions, token)
 
-    def send_member(self, operands: Sequence[Any]) -> Any:
+    def send_member(self, operands: Sequence[object]) -> Any:
         """Sends what a batch has for one member; returns the token, if it has one."""
         return self(*operands)
 
-    def batched_result(self, data: Any, dimensions: Sequence[int | None], token: Any) -> Any:
+    def batched_result(
+        self, data: Sequence[object], dimensions: Sequence[int | None], token: object
+    ) -> Any:
         """The results, and where their batch is, for the last token, None where there is none."""
         return ((), ()) if token is None else (token, None)

@@ -1,7 +1,7 @@
 """DynamicSlice and DynamicUpdateSlice: boxes whose place is known only at run time."""
 
 from collections.abc import Sequence
-from typing import Any
+from types import EllipsisType
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from minixla.core import Operation, Shape, register, shape_of
 from minixla.core.attributes import Integers, attribute
 from minixla.core.builders import builds
 from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION
+from minixla.typing import Array, ArrayLike
 from minixla_ops.helpers.batch_dimensions import batch_size, member_shapes, move_batch
 from minixla_ops.helpers.casting import emit_converted
 from minixla_ops.helpers.shorthand import array_shape, holds, listed, operand_list, splat, zeros
@@ -57,7 +58,9 @@ class AtStartIndices(Operation):
         return super().stablehlo(emit, converted, types, results)
 
 
-def _clamped_box(operand: np.ndarray, starts: Any, sizes: Sequence[int]) -> tuple[Any, ...]:
+def _clamped_box(
+    operand: np.ndarray, starts: Sequence[np.ndarray], sizes: Sequence[int]
+) -> tuple[EllipsisType | slice, ...]:
     """The box, clamped, as an index of `operand`."""
     rows = zip(operand.shape, starts, sizes, strict=True)
     pairs = [(min(max(int(start), 0), whole - size), size) for whole, start, size in rows]
@@ -124,7 +127,9 @@ class DynamicSlice(AtStartIndices):
 
 
 @builds(DynamicSlice)
-def dynamic_slice(operand: Any, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> Any:
+def dynamic_slice(
+    operand: ArrayLike, start_indices: Sequence[ArrayLike], slice_sizes: Sequence[int]
+) -> Array:
     starts = _of_one_type(operand_list(start_indices, "dynamic_slice", "start_indices"))
     return DynamicSlice(listed(slice_sizes))(operand, *starts)
 
@@ -207,12 +212,14 @@ class DynamicUpdateSlice(AtStartIndices):
 
 
 @builds(DynamicUpdateSlice)
-def dynamic_update_slice(operand: Any, update: Any, start_indices: Sequence[Any]) -> Any:
+def dynamic_update_slice(
+    operand: ArrayLike, update: ArrayLike, start_indices: Sequence[ArrayLike]
+) -> Array:
     starts = _of_one_type(operand_list(start_indices, "dynamic_update_slice", "start_indices"))
     return DynamicUpdateSlice()(operand, update, *starts)
 
 
-def _of_one_type(starts: Sequence[Any]) -> list[Any]:
+def _of_one_type(starts: Sequence[ArrayLike]) -> list[ArrayLike]:
     """Start indices, Python ints in the type that the others have, where they fit into it."""
     shape = next((shape_of(start) for start in starts if type(start) is not int), None)
     if not isinstance(shape, Shape) or not shape.element_type.is_integer:
@@ -221,7 +228,7 @@ def _of_one_type(starts: Sequence[Any]) -> list[Any]:
     return [splat(s, scalar) if type(s) is int and holds(kind, s) else s for s in starts]
 
 
-def _index_vectors(starts: Sequence[Any], dimensions: Sequence[int | None], size: int) -> Any:
+def _index_vectors(starts: Sequence[Array], dimensions: Sequence[int | None], size: int) -> Array:
     """Start indices of a whole batch, as rows of one array."""
     pairs = zip(starts, dimensions, strict=True)
     columns = [ops.reshape(move_batch(start, at, 0, size), (size, 1)) for start, at in pairs]

@@ -8,6 +8,7 @@ from minixla.core.attributes import Attribute, Integer, Integers, written_fields
 from minixla_ops.helpers.batch_dimensions import shifted
 
 Sizes = Sequence[int]
+_T = TypeVar("_T")
 Kind = TypeVar("Kind", bound=type)
 
 
@@ -72,6 +73,7 @@ class ScatterDimensionNumbers(NamedTuple):
     scatter_indices_batching_dims: Sequence[int] = ()
 
 
+_Numbers = TypeVar("_Numbers", GatherDimensionNumbers, ScatterDimensionNumbers)
 IndexNumbers = GatherDimensionNumbers | ScatterDimensionNumbers
 
 
@@ -87,10 +89,13 @@ class NumbersAttribute(Attribute):
         #: What XLA calls the fields.
         self.names = [own.get(name, name) for name in kind._fields]
 
-    def canonical(self, value: Any) -> IndexNumbers:
+    def canonical(self, value: object) -> IndexNumbers:
         if not isinstance(value, self.kind):
             raise TypeError(f"must be a {self.kind.__name__}, not {value!r}")
-        kinds: Any = {**dict.fromkeys(value._fields, Integers()), "index_vector_dim": Integer()}
+        kinds: dict[str, Attribute] = {
+            **dict.fromkeys(value._fields, Integers()),
+            "index_vector_dim": Integer(),
+        }
         return self.kind(*[kinds[n].canonical(each) for n, each in value._asdict().items()])
 
     def stablehlo(self, value: IndexNumbers) -> str:
@@ -109,7 +114,7 @@ class NumbersAttribute(Attribute):
         return {n: None if each == () and "batching" in n else each for n, each in pairs}
 
 
-def without_vectors(each: Sequence[Any], index_vector_dim: int) -> tuple[Any, ...]:
+def without_vectors(each: Sequence[_T], index_vector_dim: int) -> tuple[_T, ...]:
     """What there is for each dimension of the indices, but for that which holds the vectors."""
     return (*each[:index_vector_dim], *each[index_vector_dim + 1 :])
 
@@ -135,7 +140,7 @@ def outer_dimensions(rank: int, numbers: IndexNumbers) -> tuple[int, ...]:
     return tuple([dimension for dimension in range(rank) if dimension not in numbers[0]])
 
 
-def interleaved(outer: Iterable[Any], window: Iterable[Any], window_dims: Sizes) -> tuple[Any, ...]:
+def interleaved(outer: Iterable[_T], window: Iterable[_T], window_dims: Sizes) -> tuple[_T, ...]:
     """Something for each dimension: `window`'s at the places `window_dims`, `outer`'s elsewhere."""
     merged = list(outer)
     for dimension, each in zip(window_dims, window, strict=True):  # they ascend
@@ -144,8 +149,8 @@ def interleaved(outer: Iterable[Any], window: Iterable[Any], window_dims: Sizes)
 
 
 def batched_numbers(
-    numbers: IndexNumbers, ranks: tuple[int, int], dimensions: Sequence[int | None], wanted: int
-) -> tuple[Any, int]:
+    numbers: _Numbers, ranks: tuple[int, int], dimensions: Sequence[int | None], wanted: int
+) -> tuple[_Numbers, int]:
     """The numbers over a batch, and where the result or the updates have it, close to `wanted`.
 
     `ranks` are those of one member's operand, and of its result or updates; the operand and the

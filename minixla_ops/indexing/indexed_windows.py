@@ -11,8 +11,8 @@ from minixla_ops.helpers.casting import cast, emit_converted
 from minixla_ops.indexing import index_numbers
 from minixla_ops.indexing.index_numbers import IndexNumbers, Sizes
 
-Adding = Callable[[int, int, int, int, str], Any]
-AddingPart = Callable[[int, int], Any]
+Adding = Callable[[int, int, int, int, str], object]
+AddingPart = Callable[[int, int], object]
 
 
 class IndexedWindows(Operation):
@@ -133,7 +133,9 @@ class IndexedWindows(Operation):
         return super().stablehlo(emit, converted, types, results)
 
 
-def window_starts(indices: np.ndarray, dimensions: Sizes, numbers: IndexNumbers) -> tuple[Any, Any]:
+def window_starts(
+    indices: np.ndarray, dimensions: Sizes, numbers: IndexNumbers
+) -> tuple[tuple[int, ...], list[np.ndarray]]:
     """Where windows start in an operand of sizes `dimensions`, as NumPy has it.
 
     The sizes of the indices without index_vector_dim, and for each operand dimension the starts as

@@ -10,6 +10,7 @@ from minixla.core.attributes import Flag, Instance, attribute
 from minixla.core.builders import builds
 from minixla.core.errors import ShapeError, explain
 from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION, PASS_THROUGH, REDUCTION
+from minixla.typing import Array, ArrayLike
 from minixla_ops.folds.fold import as_sequence
 from minixla_ops.helpers.batch_dimensions import batch_size, member_shapes, shifted
 from minixla_ops.helpers.checks import check_equal_dimensions
@@ -158,7 +159,7 @@ class Scatter(indexed_windows.IndexedWindows):
         program = computations.program_of(self, self.update_computation, tuple(shapes), function)
         return Call(program).stablehlo(emit, operands, shapes, results)
 
-    def _by_elements(self, *values: Any) -> Sequence[Any]:
+    def _by_elements(self, *values: Array) -> Sequence[Array]:
         """XLA skips windows that lie partly outside: here a frame catches what is outside."""
         operands, indices, updates = split(values)
         sizes, numbers = array_shape(operands[0]).dimensions, self.dimension_numbers
@@ -170,7 +171,7 @@ class Scatter(indexed_windows.IndexedWindows):
         results = inside(*framed, moved, *updates)
         return [window_bounds.unframed(each, config) for each in as_tuple(results)]
 
-    def _with_index_component(self, *values: Any) -> Sequence[Any]:
+    def _with_index_component(self, *values: Array) -> Sequence[Array]:
         """XLA may drop windows that no index leads to: here one more dimension has index 0."""
         operands, indices, updates = split(values)
         numbers = self.dimension_numbers
@@ -230,9 +231,9 @@ class Scatter(indexed_windows.IndexedWindows):
 
 @builds(Scatter)
 def scatter(
-    operands: Any,
-    scatter_indices: Any,
-    updates: Any,
+    operands: ArrayLike | Sequence[ArrayLike],
+    scatter_indices: ArrayLike,
+    updates: ArrayLike | Sequence[ArrayLike],
     update_computation: computations.Computation,
     dimension_numbers: ScatterDimensionNumbers,
     indices_are_sorted: bool = False,

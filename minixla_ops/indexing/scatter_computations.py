@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import product
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -11,10 +11,11 @@ from minixla.core.shapes import Shape
 from minixla_ops.programs.computations import MONOIDS, monoid_of
 from minixla_ops.programs.reference_evaluation import apply_elementwise
 
+_T = TypeVar("_T")
 Arrays = Sequence[np.ndarray]
 
 
-def overwrite(old: Any, update: Any) -> Any:
+def overwrite(old: object, update: _T) -> _T:
     """The update computation with which updates replace what was there."""
     return update
 
@@ -64,13 +65,15 @@ def combines(computation: Graph) -> bool:
     return len(kinds) == 1 and kinds <= known
 
 
-def split(values: Sequence[Any]) -> tuple[Sequence[Any], Any, Sequence[Any]]:
+def split(values: Sequence[_T]) -> tuple[Sequence[_T], _T, Sequence[_T]]:
     """What there is for a scatter's N operands, for its indices, and for its N updates."""
     count = len(values) // 2
     return values[:count], values[count], values[count + 1 :]
 
 
-def apply_updates(computation: Graph, operands: Arrays, targets: Any, updates: Arrays) -> None:
+def apply_updates(
+    computation: Graph, operands: Arrays, targets: np.ndarray, updates: Arrays
+) -> None:
     """Combines an update for each target, in order, with what N flat operands hold, in place."""
     if not len(targets):
         return
@@ -83,7 +86,9 @@ def apply_updates(computation: Graph, operands: Arrays, targets: Any, updates: A
             _apply_one(part, operand, targets, update)
 
 
-def _apply_one(computation: Graph, operand: Any, targets: Any, update: Any) -> None:
+def _apply_one(
+    computation: Graph, operand: np.ndarray, targets: np.ndarray, update: np.ndarray
+) -> None:
     combination, dtype = combination_of(computation), operand.dtype
     # NumPy's function is not the operation for types of ml_dtypes and for signs of zeros.
     is_numpys = dtype.isbuiltin == 1 and (combination not in ("max", "min") or dtype.kind in "biu")
@@ -97,7 +102,9 @@ def _apply_one(computation: Graph, operand: Any, targets: Any, update: Any) -> N
         MONOIDS[combination].ufunc.at(operand, targets, update)
 
 
-def _apply_in_rounds(computation: Graph, operands: Arrays, targets: Any, updates: Arrays) -> None:
+def _apply_in_rounds(
+    computation: Graph, operands: Arrays, targets: np.ndarray, updates: Arrays
+) -> None:
     """Any computation: first the first update of every target, then the second, and so on."""
     by_target = np.argsort(targets, kind="stable")
     ordered = targets[by_target]

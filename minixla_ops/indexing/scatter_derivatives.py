@@ -5,11 +5,13 @@ among all that attain the result. Everything else goes forwards as one scatter o
 and tangent, backwards as `scatter_pulls` says.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import minixla_ops as ops
 from minixla.core import Graph, Operation
 from minixla.core.linear import instantiate, zeros_like
+from minixla.typing import Array, ArrayLike
 from minixla_ops.folds.fold_programs import tangents_of_fold
 from minixla_ops.helpers.shorthand import ones_like
 from minixla_ops.indexing.scatter_computations import combination_of, separate, split
@@ -22,8 +24,8 @@ class _Part(NamedTuple):
     places: Places
     computation: Graph
     combination: str | None  # what it does
-    operand: Any
-    update: Any
+    operand: Array
+    update: Array
     result: Any = None
 
     def is_linear_in(self, of_update: bool) -> bool:
@@ -31,7 +33,7 @@ class _Part(NamedTuple):
         own = self.combination
         return own in ("add", "sub", "set", "keep") or (own == "mul" and not of_update)
 
-    def jvp(self, of_operand: Any, of_update: Any) -> Any:
+    def jvp(self, of_operand: Array | None, of_update: Array | None) -> Any:
         """The tangent of the result, None for zero."""
         combination, write = self.combination, self.places.write
         is_unmoved = of_operand is None or combination in ("add", "sub")
@@ -47,7 +49,9 @@ class _Part(NamedTuple):
         primals, tangents = ([self.operand], [self.update]), ([of_operand], [of_update])
         return tangents_of_fold(self.computation, primals, tangents, write)[0]
 
-    def pull(self, cotangent: Any, of_operand: bool, of_update: bool) -> tuple[Any, Any]:
+    def pull(
+        self, cotangent: Array | None, of_operand: bool, of_update: bool
+    ) -> tuple[Array | None, Array | None]:
         """The cotangents of operand and update that are wanted, None for zero."""
         if cotangent is None or not (of_operand or of_update):
             return None, None
@@ -76,7 +80,7 @@ class _Part(NamedTuple):
                 second = -second
         return first, second
 
-    def _losers(self) -> tuple[Any, Any, Any]:
+    def _losers(self) -> tuple[Array, Array, Array]:
         """Which old values and updates are not the extreme, and how many are, at each element."""
         operand, update, result = self.operand, self.update, self.result
         is_less = ops.lt if self.combination == "max" else ops.gt
@@ -86,7 +90,7 @@ class _Part(NamedTuple):
         return loses, update_loses, self.places.write(ops.add, *held)
 
 
-def _unless(mask: Any, value: Any, like: Any) -> Any:
+def _unless(mask: Array, value: ArrayLike | None, like: Array) -> Array:
     """`value` where the mask does not hold; zeros where it does, and where `value` is None."""
     return zeros_like(like) if value is None else ops.select(mask, zeros_like(like), value)
 
@@ -101,7 +105,9 @@ def _parts_of(places: Places, operands: Values, results: Values | None) -> list[
     return [_Part(places, *column) for column in zip(*columns, strict=True)]
 
 
-def scatter_jvp(operation: Operation, primals: Values, tangents: Values, results: Values) -> Values:
+def scatter_jvp(
+    operation: Operation, primals: Values, tangents: Sequence[Array | None], results: Values
+) -> Sequence[Array | None]:
     """The tangents of the N results (None for zero); arguments are those of a jvp rule."""
     places = Places(operation, primals)
     parts = _parts_of(places, primals, results)
@@ -118,8 +124,8 @@ def scatter_pull(
     cotangents: Values,
     operands: Values,
     results: Values | None,
-    wanted: Values,
-) -> list[Any]:
+    wanted: Sequence[bool],
+) -> list[Array | None]:
     """The wanted ones of the cotangents of all 2 N + 1 operands; transposed without `results`."""
     places = Places(operation, operands)
     computation, parts = places.computation, _parts_of(places, operands, results)

@@ -18,13 +18,12 @@ from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph, remembered
 from minixla.core.linear import instantiate, spread, zeros_like
 from minixla.core.tracing import closed_graph
+from minixla.typing import Array, ArrayLike
 from minixla_ops.helpers.batch_dimensions import move_dimension
-from minixla_ops.helpers.shorthand import array_shape, splat, zeros
+from minixla_ops.helpers.shorthand import Values, array_shape, splat, zeros
 from minixla_ops.indexing import index_numbers, window_bounds
 from minixla_ops.indexing.scatter_computations import overwrite, split
-from minixla_ops.programs.computations import apply_computation, pulled_program
-
-Values = Sequence[Any]
+from minixla_ops.programs.computations import Computation, apply_computation, pulled_program
 
 
 class Places:
@@ -43,12 +42,14 @@ class Places:
         sizes = self.dimensions, self.update_dimensions
         self.windows = index_numbers.window_sizes(*sizes, self.numbers)
 
-    def write(self, computation: Graph | Callable[..., Any], operands: Any, updates: Any) -> Any:
+    def write(
+        self, computation: Computation, operands: ArrayLike | Values, updates: ArrayLike | Values
+    ) -> Any:
         """A scatter to these places."""
         promises = self.is_sorted, self.is_unique, self.in_bounds
         return ops.scatter(operands, self.indices, updates, computation, self.numbers, *promises)
 
-    def read(self, value: Any) -> Any:
+    def read(self, value: ArrayLike) -> Any:
         """What `value`, an array like the operand, has where updates go; 0 if that is outside."""
         if 0 in self.dimensions:
             return zeros(Shape(array_shape(value).element_type, self.update_dimensions))
@@ -58,11 +59,11 @@ class Places:
         given = numbers, self.windows, 0, self.is_sorted
         return window_bounds.gather_or_fill(value, self.indices, *given)
 
-    def inside(self) -> Any:
+    def inside(self) -> Array | None:
         """Which updates go somewhere: a mask like the updates; None where all do."""
         return None if self.in_bounds else self.read(splat(True, Shape("pred", self.dimensions)))
 
-    def last(self) -> Any:
+    def last(self) -> Array:
         """Which updates are inside and have no later update in the same place: a mask like them."""
         outer = [self.update_dimensions[d] for d in self.outer]
         kind = element_type("s64" if math.prod(outer) >> 31 else "s32")
@@ -72,14 +73,18 @@ class Places:
         return ops.eq(self.read(latest), ranks)
 
 
-def chosen(mask: Any, value: Any) -> Any:
+def chosen(mask: Array | None, value: Array) -> Array:
     """`value` where the mask holds or is None, and 0 elsewhere."""
     return value if mask is None else ops.select(mask, value, zeros_like(value))
 
 
 def general_pull(
-    places: Places, computation: Graph, cotangents: Values, operands: Values, updates: Values
-) -> list[Any]:
+    places: Places,
+    computation: Graph,
+    cotangents: Sequence[Array | None],
+    operands: Values,
+    updates: Values,
+) -> list[tuple[Array | None, Array | None]]:
     """The cotangents of N operands and N updates, in pairs, for any update computation."""
     pairs = zip(cotangents, operands, strict=True)
     given = [instantiate(c, operand) if has_tangent(operand) else None for c, operand in pairs]
@@ -96,21 +101,27 @@ def general_pull(
     return list(zip(found, of_updates, strict=True))
 
 
-def _pulled_back(computation: Graph, arguments: Values, cotangents: Values) -> list[Any]:
+def _pulled_back(
+    computation: Graph, arguments: Values, cotangents: Sequence[Array | None]
+) -> list[Array | None]:
     """The pullback of a computation of 2 N scalars, applied to 2 N arrays element by element."""
     program = _elementwise(computation, tuple(map(array_shape, arguments)))
     return list(pulled_program(program, arguments, cotangents, list(map(has_tangent, arguments))))
 
 
 @remembered
-def _elementwise(computation: Graph, shapes: Values) -> Graph:
+def _elementwise(computation: Graph, shapes: tuple[Shape, ...]) -> Graph:
     given = shapes, "scatter", computation.name
     return closed_graph(lambda *values: apply_computation(computation, values), *given)
 
 
 def _pull_in_sequence(
-    places: Places, computation: Graph, cotangents: Values, operands: Values, updates: Values
-) -> list[Any]:
+    places: Places,
+    computation: Graph,
+    cotangents: Sequence[Array | None],
+    operands: Values,
+    updates: Values,
+) -> list[tuple[Array | None, Array | None]]:
     """`general_pull` where an element may be updated twice: one window at a time."""
     if 0 in places.update_dimensions or 0 in places.dimensions:
         return [(cotangent, None) for cotangent in cotangents]
@@ -124,26 +135,26 @@ def _pull_in_sequence(
     rank, count = len(columns), len(operands)
     is_pulled = tuple([cotangent is not None for cotangent in cotangents])
 
-    def read(arrays: Values, starts: Values) -> list[Any]:
+    def read(arrays: Values, starts: Values) -> list[Array]:
         return [ops.dynamic_slice(each, starts, windows) for each in arrays]
 
-    def written(arrays: Values, values: Iterable[Any], starts: Values) -> list[Any]:
+    def written(arrays: Values, values: Iterable[Array], starts: Values) -> list[Array]:
         pairs = zip(arrays, values, strict=True)
         return [ops.dynamic_update_slice(each, value, starts) for each, value in pairs]
 
-    def forwards(*values: Any) -> list[Any]:
+    def forwards(*values: Array) -> list[Array]:
         starts, row, running = values[:rank], values[rank:-count], values[-count:]
         old = read(running, starts)
         return [*old, *written(running, apply_computation(computation, [*old, *row]), starts)]
 
-    def backwards(*values: Any) -> list[Any]:
+    def backwards(*values: Array) -> list[Array]:
         starts, found = values[:rank], values[rank : rank + 2 * count]
         running = values[rank + 2 * count :]
         given = spread(is_pulled, read(running, starts))
         pulled = list(map(instantiate, _pulled_back(computation, found, given), found))
         return [*pulled[count:], *written(running, compress(pulled[:count], is_pulled), starts)]
 
-    def loop(step: Callable[..., Any], inputs: Values, arrays: Iterable[Any]) -> Values:
+    def loop(step: Callable[..., Sequence[Array]], inputs: Values, arrays: Iterable[Any]) -> Values:
         carries = [window_bounds.framed(each, config) for each in arrays]
         rows = [array_shape(each).without_dimension(0) for each in inputs]
         shapes, name = (*rows, *map(array_shape, carries)), step.__name__
@@ -162,7 +173,7 @@ def _pull_in_sequence(
     return list(zip(spread(is_pulled, given), spread(is_pulled, moved), strict=True))
 
 
-def _start_columns(places: Places, indices: Any, outer: Sequence[int]) -> list[Any]:
+def _start_columns(places: Places, indices: Array, outer: Sequence[int]) -> list[Array]:
     """For each dimension of the operand where the windows start in it, s32 or s64."""
     numbers, rank, count = places.numbers, array_shape(indices).rank, math.prod(outer)
     kind = element_type("s64" if max(places.dimensions, default=0) >> 31 else "s32")
@@ -171,7 +182,7 @@ def _start_columns(places: Places, indices: Any, outer: Sequence[int]) -> list[A
         indices = move_dimension(indices, at, rank - 1)
     moving = numbers.scatter_dims_to_operand_dims
     vectors = ops.reshape(indices, (count, len(moving)))
-    columns: list[Any] = [zeros(Shape(kind, (count,)))] * len(places.windows)
+    columns: list[ArrayLike] = [zeros(Shape(kind, (count,)))] * len(places.windows)
     for component, dimension in enumerate(moving):
         columns[dimension] = ops.slice_in_dim(vectors, component, component + 1, 1)
     for dimension, along in zip(numbers[4], numbers[5], strict=True):

@@ -10,6 +10,7 @@ from minixla.core import Graph, Operation, Shape, register, shape_of
 from minixla.core.attributes import Instance, attribute
 from minixla.core.builders import builds
 from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION, PERMUTATION
+from minixla.typing import Array, ArrayLike
 from minixla_ops.folds import sliding_windows
 from minixla_ops.folds.fold import initial_values
 from minixla_ops.folds.reduce_window import select_and_gather
@@ -109,11 +110,11 @@ class SelectAndScatter(Lowered, sliding_windows.Windowed):
         rule = Operation if shapes[1].size else Lowered
         return rule.stablehlo(self, emit, operands, shapes, results)
 
-    def selected_elements(self, operand: Any) -> Any:
+    def selected_elements(self, operand: Array) -> ArrayLike:
         """Return the number of the selected element for each position, s32."""
         return selected_elements(operand, self.select, self.window)
 
-    def scattered(self, base: Shape, chosen: Any, source: Any, init_value: Any) -> Any:
+    def scattered(self, base: Shape, chosen: Any, source: Array, init_value: Array) -> Array:
         """Return the result for the numbers of the selected elements."""
         return scatter_to_selected(self.scatter, self.window, base, chosen, source, init_value)
 
@@ -182,15 +183,15 @@ def _selected(operand: np.ndarray, select: Graph, window: sliding_windows.Window
 
 @builds(SelectAndScatter)
 def select_and_scatter(
-    operand: Any,
+    operand: ArrayLike,
     select: computations.Computation,
     window_dimensions: Sequence[int],
     window_strides: Sequence[int],
     padding: str | Sequence[Sequence[int]],
-    source: Any,
-    init_value: Any,
+    source: ArrayLike,
+    init_value: ArrayLike,
     scatter: computations.Computation,
-) -> Any:
+) -> Array:
     name = "select_and_scatter"
     (shape,) = SelectAndScatter.array_shapes([shape_of(operand, name)])
     scalars = [Shape(shape.element_type)] * 2

@@ -13,6 +13,7 @@ from minixla.core.graph import Graph, remembered
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.sharding_rule import NEED_REPLICATION
 from minixla.core.tracing import closed_graph, evaluate_graph, shape_of
+from minixla.typing import ArrayLike
 from minixla_ops.folds.fold import as_sequence
 from minixla_ops.helpers.batch_dimensions import align_batches
 from minixla_ops.helpers.checks import check_dimensions, check_equal_dimensions
@@ -106,7 +107,10 @@ class Sort(Operation):
 
 @builds(Sort)
 def sort(
-    operands: Any, comparator: Computation, dimension: int = -1, is_stable: bool = False
+    operands: ArrayLike | Sequence[ArrayLike],
+    comparator: Computation,
+    dimension: int = -1,
+    is_stable: bool = False,
 ) -> Any:
     values = as_sequence(operands)
     shapes = Sort.array_shapes([shape_of(value, "sort") for value in values])
@@ -127,7 +131,7 @@ def _with_positions(comparator: Graph) -> Graph:
     return closed_graph(lambda *scalars: evaluate_graph(comparator, scalars[:-2]), *given)
 
 
-def taken_along(operand: Any, indices: Any, dimension: int) -> Any:
+def taken_along(operand: ArrayLike, indices: ArrayLike, dimension: int) -> ArrayLike:
     """Along a dimension of `operand` the elements at `indices`, row by row."""
     shape = array_shape(indices)
     if not array_shape(operand).size:

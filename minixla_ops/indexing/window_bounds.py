@@ -1,5 +1,6 @@
 """Indexed windows in and out of bounds: programs that rules of Gather and Scatter are made of."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
@@ -8,18 +9,24 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core.element_types import element_type
 from minixla.core.shapes import DeclaredArray, Shape
+from minixla.typing import Array, ArrayLike
 from minixla_ops.helpers.shorthand import array_shape, splat
 from minixla_ops.indexing import index_numbers
-from minixla_ops.indexing.index_numbers import IndexNumbers, Sizes
+from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, IndexNumbers, Sizes
+
+#: What `pad` adds in each dimension: before, behind and between.
+Frame = Sequence[tuple[int, int, int]]
 
 
-def clamped_starts(indices: Any, numbers: IndexNumbers, dimensions: Sizes, windows: Sizes) -> Any:
+def clamped_starts(
+    indices: Array, numbers: IndexNumbers, dimensions: Sizes, windows: Sizes
+) -> Array:
     """The index vectors, moved as little as puts each window inside an operand of `dimensions`."""
     limits = [dimensions[d] - windows[d] for d in numbers[2]]
     return _clamped(indices, numbers.index_vector_dim, [0] * len(limits), limits)
 
 
-def _clamped(indices: Any, index_vector_dim: int, lowest: Sizes, highest: Sizes) -> Any:
+def _clamped(indices: Array, index_vector_dim: int, lowest: Sizes, highest: Sizes) -> Array:
     """Each component clamped to [lowest, highest], as far as their type goes."""
     shape = array_shape(indices)
     info = ml_dtypes.iinfo(shape.dtype)
@@ -29,7 +36,7 @@ def _clamped(indices: Any, index_vector_dim: int, lowest: Sizes, highest: Sizes)
     return ops.clamp(least, indices, most)
 
 
-def _for_each_component(values: Sizes, shape: Shape, index_vector_dim: int) -> Any:
+def _for_each_component(values: Sizes, shape: Shape, index_vector_dim: int) -> ArrayLike:
     """A bound for each component of index vectors: a scalar where all are equal."""
     if len(set(values)) == 1:
         return splat(values[0], Shape(shape.element_type))
@@ -37,7 +44,9 @@ def _for_each_component(values: Sizes, shape: Shape, index_vector_dim: int) -> A
     return ops.broadcast_in_dim(vector, shape.dimensions, (index_vector_dim,))
 
 
-def starts_in_bounds(indices: Any, numbers: IndexNumbers, dimensions: Sizes, windows: Sizes) -> Any:
+def starts_in_bounds(
+    indices: Array, numbers: IndexNumbers, dimensions: Sizes, windows: Sizes
+) -> Array:
     """A mask, of the indices without index_vector_dim: which windows are inside."""
     clamped = clamped_starts(indices, numbers, dimensions, windows)
     inside = ops.eq(indices, clamped)
@@ -54,8 +63,8 @@ def may_lie_partly_outside(numbers: IndexNumbers, windows: Sizes) -> bool:
 
 
 def into_padding(
-    indices: Any, numbers: IndexNumbers, dimensions: Sizes, windows: Sizes
-) -> tuple[list[tuple[int, int, int]], Any]:
+    indices: Array, numbers: IndexNumbers, dimensions: Sizes, windows: Sizes
+) -> tuple[list[tuple[int, int, int]], Array]:
     """A frame, for `pad`, that catches what is outside, and index vectors (s32, s64) within it."""
     moving = numbers[2]
     margins = [windows[d] for d in moving]
@@ -70,14 +79,14 @@ def into_padding(
     return config, ops.convert_element_type(clamped, wide.element_type) + margin
 
 
-def framed(value: Any, config: Any, fill: Any = 0) -> Any:
+def framed(value: ArrayLike, config: Frame | None, fill: complex = 0) -> Any:
     """An array with the number `fill` in a frame around it; None is no frame."""
     if config is None:
         return value
     return ops.pad(value, splat(fill, Shape(array_shape(value).element_type)), config)
 
 
-def unframed(value: Any, config: Any) -> Any:
+def unframed(value: Array, config: Frame | None) -> Array:
     """What `framed` was given."""
     if config is None:
         return value
@@ -87,8 +96,13 @@ def unframed(value: Any, config: Any) -> Any:
 
 
 def gather_or_fill(
-    operand: Any, indices: Any, numbers: Any, windows: Sizes, fill: Any = 0, is_sorted: bool = False
-) -> Any:
+    operand: ArrayLike,
+    indices: Array,
+    numbers: GatherDimensionNumbers,
+    windows: Sizes,
+    fill: complex = 0,
+    is_sorted: bool = False,
+) -> Array:
     """`gather`, but starts are not clamped: of slices, `fill` is outside of the operand."""
     shape = array_shape(operand)
     if may_lie_partly_outside(numbers, windows):

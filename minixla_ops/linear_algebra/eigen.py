@@ -7,6 +7,7 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core import Shape, builder, register
 from minixla.core.attributes import Boolean, attribute
+from minixla.typing import Array
 from minixla_ops.elementwise.unary import conjugate
 from minixla_ops.helpers.shorthand import array_shape, full_like
 from minixla_ops.linear_algebra.factorization import ValuesAndVectors
@@ -18,7 +19,7 @@ from minixla_ops.linear_algebra.matrices import adjoint, diagonal, identity, pro
 class _OfSquare(ValuesAndVectors):
     """Base class: of square matrices."""
 
-    def checked(self, a: Any) -> Shape:
+    def checked(self, a: Shape) -> Shape:
         """The operand's shape, which must be that of square matrices."""
         self.check_matrices(a, square=True)
         return a
@@ -72,7 +73,7 @@ class Eigh(_OfSquare):
         """The attributes of LAPACK's syevd and heevd."""
         return {"mode": self.mode, "uplo": "L" if self.lower else "U"}
 
-    def finish(self, vectors: Any, values: Any, info: Any) -> Any:
+    def finish(self, vectors: Array, values: Array, info: Array) -> Array | tuple[Array, ...]:
         """Return the results for those of the library."""
         return self.where_found(info, values, vectors)
 
@@ -132,7 +133,7 @@ class Eig(_OfSquare):
         """The attributes of LAPACK's geev."""
         return {"compute_left": "N", "compute_right": self.mode}
 
-    def finish(self, *found: Any) -> Any:
+    def finish(self, *found: Any) -> Array | tuple[Array, ...]:
         """Return the results for those of the library."""
         *parts, _, vectors, info = found
         values = parts[0] if len(parts) == 1 else ops.complex(*parts)
@@ -156,7 +157,7 @@ class Eig(_OfSquare):
         return of_values, free + vectors * over_columns(ops.complex(of_length, of_phase), shape)
 
 
-def _greatest(vectors: Any) -> Any:
+def _greatest(vectors: Array) -> Array:
     """1 for the first component of the greatest size in each column, 0 for the others."""
     shape, sizes = array_shape(vectors), ops.abs(vectors)
     at, kind = shape.rank - 2, array_shape(sizes)
@@ -204,7 +205,7 @@ class Schur(_OfSquare):
         form, vectors, *_ = ROUTINES["gees"](a, self.mode, "N")
         return self.wanted(form, vectors)
 
-    def finish(self, form: Any, vectors: Any, *found: Any) -> Any:
+    def finish(self, form: Array, vectors: Array, *found: Array) -> Array | tuple[Array, ...]:
         """Return the results for those of the library."""
         return self.where_found(found[-1], form, vectors)
 

@@ -1,13 +1,14 @@
 """The base class of matrix factorisations, which run as compiled code of libraries."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 import minixla_ops as ops
 from minixla.core import REGISTRY, Operation, Shape, element_type
 from minixla.core.sharding_rule import NEED_REPLICATION
+from minixla.typing import Array
 from minixla_ops.helpers import GIVEN
 from minixla_ops.helpers.batch_dimensions import to_front
 from minixla_ops.helpers.casting import cast, widened
@@ -16,8 +17,10 @@ from minixla_ops.linear_algebra.lapack_calls import LETTERS, stack_rule
 from minixla_ops.linear_algebra.matrices import nan_unless
 from minixla_ops.programs.lowering import kept_program
 
+_T = TypeVar("_T")
 
-def has_elements(operation: Any, operands: Sequence[Any], target: Any) -> bool:
+
+def has_elements(operation: Operation, operands: Sequence[Any], target: object) -> bool:
     """Whether matrices have elements, as rules that call a library ask."""
     return all(each.shape.size for each in operands)
 
@@ -72,12 +75,12 @@ class Factorization(Operation):
         results = as_tuple(self.infer(tuple(shapes)))
         return self._portable(results).hlo(emit, operands, shapes, result)
 
-    def _portable(self, results: Sequence[Any]) -> Any:
+    def _portable(self, results: Sequence[Shape]) -> Operation:
         """The call of the code that has its name."""
         version = 4 if self.values else 2
         return REGISTRY["CustomCall"](self.target, tuple(results), self.values, api_version=version)
 
-    def _of_nothing(self, *operands: Any) -> Any:
+    def _of_nothing(self, *operands: Array) -> Any:
         arrays = [np.zeros(x.dimensions, x.dtype) for x in map(array_shape, operands)]
         return self.reference(*arrays)
 
@@ -104,11 +107,11 @@ class ValuesAndVectors(Factorization):
         """Whether vectors are wanted, as LAPACK is told."""
         return "V" if self.values["vectors"] else "N"
 
-    def wanted(self, *every: Any) -> Any:
+    def wanted(self, *every: _T) -> _T | tuple[_T, ...]:
         """What there is for the results, of what there is for values and vectors."""
         return every if self.values["vectors"] else every[self.values_at]
 
-    def where_found(self, info: Any, *every: Any) -> Any:
+    def where_found(self, info: Array, *every: Array) -> Array | tuple[Array, ...]:
         """The results, NaN where the library found none."""
         # cuSOLVER is content with values that are NaN, and vectors are numbers then.
         values, batch = every[self.values_at], array_shape(info).dimensions

@@ -1,7 +1,6 @@
 """Fft: discrete Fourier transforms over the last dimensions."""
 
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -9,6 +8,7 @@ import minixla_ops as ops
 from minixla.core import ELEMENT_TYPES, ElementType, Operation, Shape, element_type, register
 from minixla.core.attributes import Enumeration, Integers, attribute
 from minixla.core.sharding_rule import NEED_REPLICATION
+from minixla.typing import Array
 from minixla_ops.elementwise.unary import conjugate
 from minixla_ops.helpers.batch_dimensions import move_dimension
 from minixla_ops.helpers.shorthand import array_shape, splat, zeros
@@ -114,7 +114,7 @@ class Fft(Operation):
         return rule.pointwise(sizes, kinds, blocked).build()
 
 
-def _multiplicities(shape: Shape, length: int) -> Any:
+def _multiplicities(shape: Shape, length: int) -> Array:
     """How many elements of a whole transform each element of a half one stands for."""
     count = shape.dimensions[-1]
     position, row = ops.iota(Shape("s32", (count,)), 0), Shape(shape.element_type, (count,))

@@ -1,12 +1,13 @@
 """GapQuotient, and helpers of rules about eigenvalues and vectors in columns."""
 
 import math
-from typing import Any
 
 import numpy as np
 
 import minixla_ops as ops
 from minixla.core import Shape, builder, register
+from minixla.core.element_types import ElementType
+from minixla.typing import Array
 from minixla_ops.elementwise.binary import Div
 from minixla_ops.elementwise.families import INEXACT
 from minixla_ops.helpers.shorthand import array_shape, full_like
@@ -53,28 +54,28 @@ class GapQuotient(Div):
         return self(change, divisor)
 
 
-def column_sums(value: Any) -> Any:
+def column_sums(value: Array) -> Array:
     """The sums of the elements in each column."""
     return sum_over(value, (array_shape(value).rank - 2,))
 
 
-def over_columns(value: Any, like: Shape) -> Any:
+def over_columns(value: Array, like: Shape) -> Array:
     """A number for each column, repeated along the columns of matrices of shape `like`."""
     kept = [each for each in range(like.rank) if each != like.rank - 2]
     return ops.broadcast_in_dim(value, like.dimensions, kept)
 
 
-def over_rows(value: Any, like: Shape) -> Any:
+def over_rows(value: Array, like: Shape) -> Array:
     """A number for each row, repeated along the rows of matrices of shape `like`."""
     return ops.broadcast_in_dim(value, like.dimensions, range(like.rank - 1))
 
 
-def off_diagonal(value: Any) -> Any:
+def off_diagonal(value: Array) -> Array:
     """The elements outside of the diagonal; zeros there."""
     return ops.select(on_diagonal(array_shape(value)), full_like(value, 0), value)
 
 
-def gaps_between(values: Any, kind: Any) -> Any:
+def gaps_between(values: Array, kind: ElementType) -> Array:
     """The matrices of values[j] - values[i], as elements of `kind`; ones on the diagonals."""
     shape = array_shape(values)
     like = Shape(shape.element_type, (*shape.dimensions, shape.dimensions[-1]))

@@ -163,14 +163,14 @@ def _schur(a: np.ndarray, mode: Literal["V", "N"], sort: Literal["N"]) -> Arrays
         empty, count = np.zeros(a.shape[:-1]), np.zeros(a.shape[:-2])
         return a, a, *[empty] * (1 if np.iscomplexobj(a) else 2), count, count
 
-    def take(gees: Any, matrix: np.ndarray) -> Arrays:
+    def take(gees: Callable[..., Arrays], matrix: np.ndarray) -> Arrays:
         form, chosen, *values, vectors, _, info = gees(lambda *value: False, matrix)
         return form, vectors, *values, chosen, info
 
     return _by_scipy("gees", [a], 2, take)
 
 
-def _hessenberg(a: np.ndarray, low: Any, high: Any) -> Arrays:
+def _hessenberg(a: np.ndarray, low: np.ndarray, high: np.ndarray) -> Arrays:
     """gehrd: the Hessenberg form, below it vectors of reflections; their factors, info."""
     return _by_scipy("gehrd", [a], 2, lambda gehrd, matrix: gehrd(matrix))
 
@@ -178,7 +178,7 @@ def _hessenberg(a: np.ndarray, low: Any, high: Any) -> Arrays:
 def _pivoted_qr(a: np.ndarray, pivots: np.ndarray) -> Arrays:
     """geqp3: as geqrf, of a matrix whose columns are exchanged; their numbers, from 1."""
 
-    def take(geqp3: Any, matrix: np.ndarray) -> Arrays:
+    def take(geqp3: Callable[..., Arrays], matrix: np.ndarray) -> Arrays:
         found, numbers, factors, *_ = geqp3(matrix)
         return found, numbers, factors
 
@@ -190,7 +190,7 @@ def _tridiagonal_solution(
 ) -> Arrays:
     """gtsv: nothing, nothing, nothing, solutions, info. The first of `below` is not read."""
 
-    def take(gtsv: Any, *arrays: np.ndarray) -> Arrays:
+    def take(gtsv: Callable[..., Arrays], *arrays: np.ndarray) -> Arrays:
         below, diagonal, above, b = arrays
         return gtsv(below[1:], diagonal, above[:-1], b)[-2:]
 

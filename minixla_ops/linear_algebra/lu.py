@@ -1,7 +1,6 @@
 """Lu: triangular factors of matrices, with row exchanges."""
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -9,6 +8,7 @@ import minixla_ops as ops
 from minixla.core import Shape, builder, register
 from minixla.core.derived import batched_graph
 from minixla.core.tracing import evaluate_graph
+from minixla.typing import Array
 from minixla_ops.helpers.shorthand import array_shape
 from minixla_ops.linear_algebra.factorization import Factorization
 from minixla_ops.linear_algebra.lapack_routines import ROUTINES
@@ -68,7 +68,7 @@ class Lu(Factorization):
             permutation[..., step, None] = moved
         return lu, pivots - 1, permutation
 
-    def finish(self, lu: Any, pivots: Any, info: Any) -> Any:
+    def finish(self, lu: Array, pivots: Array, info: Array) -> tuple[Array, Array, Array]:
         """The results, of what LAPACK's getrf gives: its rows count from 1."""
         return lu, pivots - 1, permutation_of(pivots - 1, array_shape(lu).dimensions[-2])
 
@@ -95,7 +95,7 @@ class Lu(Factorization):
 lu = builder(Lu)
 
 
-def permutation_of(pivots: Any, size: int) -> Any:
+def permutation_of(pivots: Array, size: int) -> Array:
     """The permutation of `size` rows by exchanges of each of the first with one, in turn."""
     *batch, count = array_shape(pivots).dimensions
     shapes = Shape("s32", (size,)), Shape("s32", (count,))
@@ -108,10 +108,10 @@ def permutation_of(pivots: Any, size: int) -> Any:
     return ops.reshape(found, (*batch, size))
 
 
-def _exchanged(permutation: Any, pivots: Any) -> Any:
+def _exchanged(permutation: Array, pivots: Array) -> Array:
     (count,) = array_shape(pivots).dimensions
 
-    def exchange(step: Any, permutation: Any, pivots: Any) -> Any:
+    def exchange(step: Array, permutation: Array, pivots: Array) -> tuple[Array, Array, Array]:
         other = ops.reshape(ops.dynamic_slice(pivots, [step], (1,)), ())
         both = [ops.dynamic_slice(permutation, [at], (1,)) for at in (step, other)]
         permutation = ops.dynamic_update_slice(permutation, both[1], [step])

@@ -2,35 +2,35 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import minixla_ops as ops
 from minixla.core import Shape
+from minixla.typing import Array, ArrayLike
 from minixla_ops.elementwise.unary import conjugate
 from minixla_ops.helpers.shorthand import array_shape, full_like, zeros
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers
 from minixla_ops.programs.computations import sum_over
 
 
-def transposed(value: Any) -> Any:
+def transposed(value: Array) -> Array:
     """The transposes."""
     rank = array_shape(value).rank
     return ops.transpose(value, (*range(rank - 2), rank - 1, rank - 2))
 
 
-def adjoint(value: Any) -> Any:
+def adjoint(value: Array) -> Array:
     """The conjugate transposes."""
     return transposed(conjugate(value))
 
 
-def oriented(value: Any, transpose_a: str) -> Any:
+def oriented(value: Array, transpose_a: str) -> Array:
     """op(value), as TriangularSolve has it."""
     if transpose_a == "NO_TRANSPOSE":
         return value
     return adjoint(value) if transpose_a == "ADJOINT" else transposed(value)
 
 
-def product(lhs: Any, rhs: Any) -> Any:
+def product(lhs: Array, rhs: Array) -> Array:
     """The matrix products of two stacks with the same dimensions in front."""
     rank = array_shape(lhs).rank
     batch = range(rank - 2)
@@ -38,7 +38,9 @@ def product(lhs: Any, rhs: Any) -> Any:
     return ops.dot_general(lhs, rhs, numbers, "HIGHEST")
 
 
-def triangle(value: Any, lower: bool, strict: bool = False, other: Any = None) -> Any:
+def triangle(
+    value: Array, lower: bool, strict: bool = False, other: ArrayLike | None = None
+) -> Array:
     """One triangle, with or without the diagonal; elsewhere `other`, by default zeros."""
     shape = array_shape(value)
     row, column = _positions(shape)
@@ -47,17 +49,17 @@ def triangle(value: Any, lower: bool, strict: bool = False, other: Any = None) -
     return ops.select(_in_each(_compared(strict, *pair), shape), value, other)
 
 
-def identity(shape: Shape) -> Any:
+def identity(shape: Shape) -> Array:
     """Ones on the diagonal, zeros elsewhere."""
     return ops.convert_element_type(on_diagonal(shape), shape.element_type)
 
 
-def on_diagonal(shape: Shape) -> Any:
+def on_diagonal(shape: Shape) -> Array:
     """Where the diagonals of matrices are, as pred."""
     return _in_each(ops.eq(*_positions(shape)), shape)
 
 
-def diagonal(value: Any) -> Any:
+def diagonal(value: Array) -> Array:
     """The diagonals."""
     k = min(array_shape(value).dimensions[-2:])
     value = columns(rows(value, 0, k), 0, k)
@@ -65,22 +67,22 @@ def diagonal(value: Any) -> Any:
     return sum_over(ops.select(on_diagonal(shape), value, zeros(shape)), (shape.rank - 1,))
 
 
-def columns(value: Any, start: int, stop: int) -> Any:
+def columns(value: Array, start: int, stop: int) -> Array:
     """Some columns."""
     return ops.slice_in_dim(value, start, stop, array_shape(value).rank - 1)
 
 
-def rows(value: Any, start: int, stop: int) -> Any:
+def rows(value: Array, start: int, stop: int) -> Array:
     """Some rows."""
     return ops.slice_in_dim(value, start, stop, array_shape(value).rank - 2)
 
 
-def joined(parts: Sequence[Any], dimension: int) -> Any:
+def joined(parts: Sequence[ArrayLike], dimension: int) -> Array:
     """Blocks side by side in the last dimension (-1), or one below the other (-2)."""
     return ops.concat_in_dim(parts, array_shape(parts[0]).rank + dimension)
 
 
-def permuted(value: Any, permutation: Any) -> Any:
+def permuted(value: Array, permutation: Array) -> Array:
     """The rows of matrices in another order."""
     shape = array_shape(value)
     if not shape.size:
@@ -90,22 +92,22 @@ def permuted(value: Any, permutation: Any) -> Any:
     return ops.gather(value, permutation, numbers, (1,) * (at + 1) + shape.dimensions[-1:])
 
 
-def nan_unless(found: Any, value: Any) -> Any:
+def nan_unless(found: Array, value: Array) -> Array:
     """`value`, NaN in the members of a stack for which `found`, a pred each, does not hold."""
     sizes = array_shape(value).dimensions
     found = ops.broadcast_in_dim(found, sizes, range(array_shape(found).rank))
     return ops.select(found, value, full_like(value, math.nan))
 
 
-def _positions(shape: Shape) -> tuple[Any, Any]:
+def _positions(shape: Shape) -> tuple[Array, Array]:
     matrix = Shape("s32", shape.dimensions[-2:])
     return ops.iota(matrix, 0), ops.iota(matrix, 1)
 
 
-def _compared(strict: bool, lhs: Any, rhs: Any) -> Any:
+def _compared(strict: bool, lhs: Array, rhs: Array) -> Array:
     return ops.lt(lhs, rhs) if strict else ops.le(lhs, rhs)
 
 
-def _in_each(matrix: Any, shape: Shape) -> Any:
+def _in_each(matrix: Array, shape: Shape) -> Array:
     """A matrix for each member of a stack."""
     return ops.broadcast_in_dim(matrix, shape.dimensions, (shape.rank - 2, shape.rank - 1))

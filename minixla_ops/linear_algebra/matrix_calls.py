@@ -1,12 +1,12 @@
 """Calls of libraries of linear algebra, LAPACK's and cuSOLVER's, that replace operations."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from minixla.core.attributes import Integer, ShapeAttribute, Text, attribute
 from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.operation import Operation
 from minixla.core.shapes import Shape
+from minixla.typing import Array
 from minixla_ops.helpers.shorthand import as_results
 from minixla_ops.linear_algebra.lapack_calls import lapack_layout, sharding_hints
 
@@ -53,10 +53,10 @@ class MatrixCall(Operation):
 def library_call(
     target: str,
     options: Mapping[str, str],
-    operands: Sequence[Any],
+    operands: Sequence[Sequence[Array]],
     results: Sequence[Shape],
     over: int = 0,
-) -> tuple[Any, ...]:
+) -> tuple[Array, ...]:
     """Call a routine of a library and return its results.
 
     Args:

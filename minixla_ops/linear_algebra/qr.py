@@ -1,12 +1,14 @@
 """Qr: orthogonal and triangular factors of matrices; reflections, of which Q is made."""
 
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 
 import minixla_ops as ops
 from minixla.core import Shape, builder, register
 from minixla.core.attributes import Boolean, attribute
+from minixla.typing import Array, ArrayLike
 from minixla_ops.elementwise.unary import conjugate
 from minixla_ops.helpers.batch_dimensions import move_dimension
 from minixla_ops.helpers.shorthand import array_shape, as_results, full_like, splat, zeros
@@ -72,7 +74,7 @@ class Geqrf(_Reflections):
 
     def lowered(self, a):
         # As LAPACK's geqr2.
-        def step(at: Any, a: Any) -> tuple[Any, Any]:
+        def step(at: Array, a: Array) -> tuple[Array, Array]:
             column = _numbers(ops.eq, a, -1, at)
             own = _sum(a * column, -1)
             alpha, below = (
@@ -145,7 +147,7 @@ class HouseholderProduct(_Reflections):
         return a
 
     def lowered(self, a, taus):
-        def step(at: Any, tau: Any, found: Any, a: Any) -> tuple[Any, Any]:
+        def step(at: Array, tau: Array, found: Array, a: Array) -> tuple[Array, Array]:
             own = _sum(a * _numbers(ops.eq, a, -1, at), -1)
             vector = own * _numbers(ops.gt, a, -2, at) + _numbers(ops.eq, a, -2, at)
             return found - tau * product(vector, product(adjoint(vector), found)), a
@@ -157,7 +159,7 @@ class HouseholderProduct(_Reflections):
         return ops.scan(steps, first, step, is_reverse=True)[0]
 
 
-def _numbers(compare: Any, matrix: Any, dimension: int, at: Any) -> Any:
+def _numbers(compare: Callable[..., Array], matrix: Array, dimension: int, at: Array) -> Array:
     """1 in the columns (-1) or rows (-2) whose numbers compare so with `at`, 0 in the others."""
     shape = array_shape(matrix)
     sizes = [1] * shape.rank
@@ -167,14 +169,14 @@ def _numbers(compare: Any, matrix: Any, dimension: int, at: Any) -> Any:
     return ops.convert_element_type(flags, shape.element_type)
 
 
-def _sum(value: Any, dimension: int) -> Any:
+def _sum(value: Array, dimension: int) -> Array:
     """The sums along a dimension, which stays with size 1."""
     sizes = [*array_shape(value).dimensions]
     sizes[dimension] = 1
     return ops.reshape(sum_over(value, (len(sizes) + dimension,)), sizes)
 
 
-def _where(flags: Any, value: Any, other: Any) -> Any:
+def _where(flags: Array, value: Array, other: ArrayLike) -> Array:
     shape = array_shape(value)
     other = splat(other, shape) if isinstance(other, int) else other
     return ops.select(flags, value, other)
@@ -250,11 +252,11 @@ class Qr(Factorization, Lowered):
 qr, geqrf, householder_product = builder(Qr), builder(Geqrf), builder(HouseholderProduct)
 
 
-def _square(value: Any, size: int) -> Any:
+def _square(value: Array, size: int) -> Array:
     return columns(rows(value, 0, size), 0, size)
 
 
-def _thin_tangents(q: Any, r: Any, tangent: Any) -> tuple[Any, Any]:
+def _thin_tangents(q: Array, r: Array, tangent: Array) -> tuple[Array, Array]:
     """Those of q and r for matrices with as many rows as columns or more.
 
     q^H q' is skew-Hermitian, with the lower triangle of q^H a' r^-1 (Walter and Lehmann,
@@ -271,7 +273,7 @@ def _thin_tangents(q: Any, r: Any, tangent: Any) -> tuple[Any, Any]:
     return product(q, skew - inner) + moved, product(inner - skew, r)
 
 
-def _completed_tangent(q: Any, of_q: Any) -> Any:
+def _completed_tangent(q: Array, of_q: Array) -> Array:
     """That of the columns of q that a does not determine, as the reflections choose them.
 
     Source: Roberts and Roberts, "QR and LQ decomposition matrix backpropagation algorithms for

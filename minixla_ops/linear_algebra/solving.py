@@ -5,6 +5,7 @@ from typing import Any
 import minixla_ops as ops
 from minixla.core import Operation, Shape, builder, register
 from minixla.core.attributes import Enumeration, attribute
+from minixla.typing import Array
 from minixla_ops.elementwise.unary import conjugate
 from minixla_ops.helpers import batch_dimensions
 from minixla_ops.helpers.shorthand import add_cotangents, array_shape
@@ -30,11 +31,11 @@ class LinearSystem(Operation):
         """Whether op(a) stands left of x."""
         return self.values.get("left_side", True)
 
-    def read(self, a: Any) -> Any:
+    def read(self, a: Array) -> Any:
         """The part of `a` that is read."""
         return a
 
-    def _product(self, of_a: Any, of_x: Any) -> Any:
+    def _product(self, of_a: Array, of_x: Array) -> Array:
         return product(of_a, of_x) if self.is_left else product(of_x, of_a)
 
     def jvp(self, primals, tangents, results):
@@ -167,7 +168,7 @@ class LyapunovSolve(LinearSystem, Lowered):
             self.refuse("C1", "they are not square matrices of one shape")
         return p
 
-    def _product(self, of_a: Any, of_x: Any) -> Any:
+    def _product(self, of_a: Array, of_x: Array) -> Array:
         return product(of_a, of_x) + product(of_x, of_a)
 
     def lowered(self, p, sums, v, c):
@@ -179,7 +180,7 @@ class LyapunovSolve(LinearSystem, Lowered):
         return self(*batch_dimensions.to_front(operands, dimensions)[0]), 0
 
 
-def _by_vectors(sums: Any, v: Any, c: Any) -> Any:
+def _by_vectors(sums: Array, v: Array, c: Array) -> Array:
     mixed = product(adjoint(v), product(c, v))
     return product(v, product(gap_quotient(mixed, sums), adjoint(v)))
 
@@ -187,7 +188,9 @@ def _by_vectors(sums: Any, v: Any, c: Any) -> Any:
 lyapunov_solve = builder(LyapunovSolve)
 
 
-def solve_by_lu(lu: Any, permutation: Any, b: Any, transpose_a: str = "NO_TRANSPOSE") -> Any:
+def solve_by_lu(
+    lu: Array, permutation: Array, b: Array, transpose_a: str = "NO_TRANSPOSE"
+) -> Array:
     """The x with op(a) x = b, by the factors of a; op as TriangularSolve has it."""
     if transpose_a == "NO_TRANSPOSE":
         moved = ops.triangular_solve(lu, permuted(b, permutation), True, True, True)
@@ -197,7 +200,7 @@ def solve_by_lu(lu: Any, permutation: Any, b: Any, transpose_a: str = "NO_TRANSP
     return permuted(moved, _inverse(permutation))
 
 
-def _inverse(permutation: Any) -> Any:
+def _inverse(permutation: Array) -> Array:
     shape = array_shape(permutation)
     last = shape.rank - 1
     pairs = [permutation, ops.iota(shape, last)]

@@ -1,10 +1,9 @@
 """Svd: singular values and vectors of matrices."""
 
-from typing import Any
-
 import minixla_ops as ops
 from minixla.core import Shape, builder, register
 from minixla.core.attributes import Boolean, attribute
+from minixla.typing import Array
 from minixla_ops.helpers.shorthand import array_shape, full_like
 from minixla_ops.linear_algebra.factorization import ValuesAndVectors
 from minixla_ops.linear_algebra.gaps import gaps_between, off_diagonal, over_columns, over_rows
@@ -73,7 +72,9 @@ class Svd(ValuesAndVectors):
         u, v, vh = (Shape(a.element_type, (*batch, *each)) for each in vectors)
         return u, s, v, vh, info
 
-    def finish(self, a: Any, s: Any, u: Any, vh: Any, info: Any) -> Any:
+    def finish(
+        self, a: Array, s: Array, u: Array, vh: Array, info: Array
+    ) -> Array | tuple[Array, ...]:
         """Return the results for those of the library."""
         return self.where_found(info, u, s, vh)
 
@@ -101,7 +102,7 @@ class Svd(ValuesAndVectors):
         return of_u, of_s, adjoint(of_v)
 
 
-def _turned(vectors: Any, within: Any, moved: Any, s: Any) -> Any:
+def _turned(vectors: Array, within: Array, moved: Array, s: Array) -> Array:
     """The tangent of vectors of which the first turn `within` their space and are moved out of it.
 
     Args:
@@ -123,7 +124,7 @@ def _turned(vectors: Any, within: Any, moved: Any, s: Any) -> Any:
     return joined([tangent, rest], -1)
 
 
-def _over(value: Any, s: Any) -> Any:
+def _over(value: Array, s: Array) -> Array:
     """Columns divided by numbers."""
     shape = array_shape(value)
     return ops.gap_quotient(

@@ -1,7 +1,5 @@
 """Cholesky and TriangularSolve."""
 
-from typing import Any
-
 import numpy as np
 
 import minixla_ops as ops
@@ -9,6 +7,7 @@ from minixla.core import Operation, Shape, register
 from minixla.core.attributes import Boolean, attribute
 from minixla.core.element_types import F32, ElementType, element_type
 from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION
+from minixla.typing import Array
 from minixla_ops.helpers import batch_dimensions
 from minixla_ops.helpers.casting import cast, emit_converted, widened
 from minixla_ops.helpers.shorthand import array_shape
@@ -24,7 +23,7 @@ from minixla_ops.linear_algebra.solving import TRANSPOSE_A, LinearSystem
 from minixla_ops.programs.lowering import kept_program
 
 
-def wide_type(value: Any) -> ElementType:
+def wide_type(value: object) -> ElementType:
     """Return the element type in which a value or shape is computed: f32 or wider."""
     kind = array_shape(value).element_type
     return F32 if kind.bits < 32 else kind
@@ -55,7 +54,7 @@ class MatrixOperation(Operation):
         names = emit.expand(kept_program(self.finish, (found,)), names)
         return emit_converted(emit, names, [found], results)
 
-    def finish(self, result: Any) -> Any:
+    def finish(self, result: Array) -> Array:
         """Return the result for that of StableHLO's operation or of a library."""
         return result
 
@@ -126,7 +125,7 @@ class Cholesky(MatrixOperation):
         return self.sharding_factors((a,)).pointwise(a.dimensions, kinds).build()
 
 
-def _hermitian(value: Any) -> Any:
+def _hermitian(value: Array) -> Array:
     """The Hermitian matrices of these lower triangles, and of the real parts of their diagonals."""
     if array_shape(value).element_type.is_complex:
         half = _half(value)
@@ -134,7 +133,7 @@ def _hermitian(value: Any) -> Any:
     return triangle(value, True, other=transposed(value))  # one pass, which XLA fuses well
 
 
-def _half(value: Any) -> Any:
+def _half(value: Array) -> Array:
     """The lower triangle with half of the diagonal."""
     return (triangle(value, True) + triangle(value, True, strict=True)) * 0.5
 

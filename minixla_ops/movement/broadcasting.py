@@ -1,6 +1,6 @@
 """Broadcasting: XLA's rule for binary builders, and the operations Broadcast and BroadcastInDim."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +13,7 @@ from minixla.core.builders import builds
 from minixla.core.errors import ShapeError, explain
 from minixla.core.sharding_rule import ABSENT
 from minixla.core.tracing import current_trace, host_array, shape_of
+from minixla.typing import Array, ArrayLike
 from minixla_ops.dynamic_sizes.dimension_sizes import common_sizes, on_bounds
 from minixla_ops.helpers.batch_dimensions import batch_size, move_dimension
 from minixla_ops.helpers.shorthand import array_shape, listed, splat, written
@@ -22,8 +23,8 @@ _MAPPING = Field(Integers(), None, name="broadcast_dimensions")
 
 
 def broadcast_operands(
-    operation: Operation, lhs: Any, rhs: Any, broadcast_dimensions: Sequence[int] | None
-) -> tuple[Any, Any]:
+    operation: Operation, lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None
+) -> Sequence[Any]:
     """The operands of a binary builder, broadcast to a common shape as XLA does (rule B).
 
     Equal shapes and scalars need nothing; equal ranks stretch dimensions of size 1; other ranks
@@ -69,7 +70,10 @@ def broadcast_operands(
 
 
 def _checked_mapping(
-    lower: int, higher: int, given: Sequence[int] | None, reject: Any
+    lower: int,
+    higher: int,
+    given: Sequence[int] | None,
+    reject: Callable[[str, str, str], ShapeError],
 ) -> Sequence[int]:
     """For each of `lower` dimensions which of `higher` it is."""
     if lower == higher:
@@ -201,8 +205,8 @@ class BroadcastInDim(Operation):
 
 @builds(BroadcastInDim)
 def broadcast_in_dim(
-    operand: Any, out_dim_size: Sequence[int], broadcast_dimensions: Sequence[int]
-) -> Any:
+    operand: ArrayLike, out_dim_size: Sequence[int], broadcast_dimensions: Sequence[int]
+) -> Array:
     operation = BroadcastInDim(listed(out_dim_size), listed(broadcast_dimensions))
     is_constant = isinstance(operand, (np.ndarray, np.generic, int, float, complex))
     if is_constant and (not np.ndim(operand) or not any(np.asarray(operand).strides)):

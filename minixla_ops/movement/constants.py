@@ -1,6 +1,6 @@
 """Operations that make arrays from nothing: Constant and Iota."""
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -36,7 +36,7 @@ class Constant(Operation):
     zero_derivative = "it has no operands"
     is_elementwise = True
 
-    def __new__(cls, literal: Any = REQUIRED) -> Self:
+    def __new__(cls, literal: object = REQUIRED) -> Self:
         """The constant of a literal: a new one, since programs make these most of all."""
         if type(literal) is not Literal:
             return super().__new__(cls, literal)

@@ -12,6 +12,7 @@ from minixla.core.attributes import Field, Integers, attribute
 from minixla.core.builders import builds
 from minixla.core.errors import AttributeValueError, ShapeError, explain
 from minixla.core.sharding_rule import ABSENT, PERMUTATION, RuleBuilder, ShardingRule
+from minixla.typing import Array, ArrayLike
 from minixla_ops.dynamic_sizes.dimension_sizes import on_bounds
 from minixla_ops.helpers.batch_dimensions import batch_size, move_dimension, shifted
 from minixla_ops.helpers.checks import check_dimensions
@@ -77,7 +78,7 @@ class Reshape(Operation):
 
 
 @builds(Reshape)
-def reshape(operand: Any, dimensions: Sequence[int]) -> Any:
+def reshape(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     operation = Reshape(listed(dimensions))
     shape: Any = shape_of(operand, operation.builder_name)
     if not shape.is_dynamic:
@@ -242,7 +243,7 @@ class Rev(Operation):
         return self.sharding_factors((operand,)).pointwise(operand.dimensions, kinds).build()
 
 
-def reshape_explicit(shape: Shape, operand: Any) -> Any:
+def reshape_explicit(shape: Shape, operand: ArrayLike) -> Array:
     """The elements of `operand`, in row-major order, in an array of `shape`. XLA: ReshapeExplicit.
 
     Args:
@@ -276,7 +277,7 @@ def reshape_explicit(shape: Shape, operand: Any) -> Any:
     raise explain(ShapeError, "reshape_explicit", problem, given, advice)
 
 
-def collapse(operand: Any, dimensions: Sequence[int]) -> Any:
+def collapse(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """`operand` with a run of consecutive dimensions made into one, in row-major order.
 
     XLA: Collapse.

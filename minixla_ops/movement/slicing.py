@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
-from typing import Any
+from types import EllipsisType
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,11 +14,13 @@ from minixla.core.attributes import Integers, attribute
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.operation import EVERY_OPERAND, Operation, register
 from minixla.core.sharding_rule import NEED_REPLICATION, PERMUTATION
+from minixla.typing import Array, ArrayLike
 from minixla_ops.dynamic_sizes.dimension_sizes import dynamic_parts
 from minixla_ops.helpers.batch_dimensions import align_batches, move_batch
 from minixla_ops.helpers.shorthand import array_shape, splat, written, zeros, zeros_like
 from minixla_ops.programs.computations import total
 
+_T = TypeVar("_T")
 Triples = tuple[tuple[int, int, int], ...]
 
 
@@ -113,7 +116,9 @@ class Slice(Operation):
         return self.sharding_factors((operand,)).resized(PERMUTATION).build()
 
 
-def slice_in_dim(operand: Any, start: int, limit: int, dimension: int, stride: int = 1) -> Any:
+def slice_in_dim(
+    operand: ArrayLike, start: int, limit: int, dimension: int, stride: int = 1
+) -> Array:
     """The indices [start, limit) of one dimension, every `stride`-th, and all of the others.
 
     XLA: SliceInDim.
@@ -148,12 +153,12 @@ def slice_in_dim(operand: Any, start: int, limit: int, dimension: int, stride: i
     return ops.slice(operand, tuple(starts), tuple(limits), tuple(strides))
 
 
-def box(ranges: Iterable[Sequence[int]]) -> tuple[Any, ...]:
+def box(ranges: Iterable[Sequence[int]]) -> tuple[EllipsisType | slice, ...]:
     """The index of a NumPy array for a box: (start, limit[, stride]) of each dimension."""
     return (..., *[slice(*each) for each in ranges])
 
 
-def inserted(values: Sequence[Any], position: int, value: Any) -> tuple[Any, ...]:
+def inserted(values: Sequence[_T], position: int, value: _T) -> tuple[_T, ...]:
     """`values` with one more at `position`: what a batch dimension adds to a list of sizes."""
     return (*values[:position], value, *values[position:])
 
@@ -259,12 +264,12 @@ class Pad(Operation):
         return self.sharding_factors((operand, padding_value)).resized(PERMUTATION).build()
 
 
-def pad_with_zeros(operand: Any, padding_config: Sequence[Sequence[int]]) -> Any:
+def pad_with_zeros(operand: Array, padding_config: Sequence[Sequence[int]]) -> Array:
     """An array with zeros, or False, around and between its elements."""
     return ops.pad(operand, zeros(array_shape(operand).with_dimensions(())), padding_config)
 
 
-def _is_padding(operand: Shape, padding_config: Triples) -> Any:
+def _is_padding(operand: Shape, padding_config: Triples) -> Array:
     """A mask, where a result of `pad` has the padding value."""
     inside = splat(False, Shape("pred", operand.dimensions))
     return ops.pad(inside, splat(True, Shape("pred")), padding_config)
@@ -308,7 +313,7 @@ class ConcatInDim(Operation):
             advice = f"It must be in [0, {first.rank})." if first.rank else scalars
             self.refuse_attribute("C2", problem, advice)
 
-        def rest(shape: Shape) -> tuple[Any, ...]:
+        def rest(shape: Shape) -> tuple[object, ...]:
             sizes = shape.dimensions
             return shape.element_type, shape.rank, sizes[:at], sizes[at + 1 :]
 

@@ -18,9 +18,11 @@ from minixla.core import AnyShape, Shape, element_type, register, shape_of
 from minixla.core.attributes import Boolean, Integer, Integers, attribute
 from minixla.core.attributes import Sequence as SequenceAttribute
 from minixla.core.builders import builds
+from minixla.core.element_types import ElementType
 from minixla.core.operation_docstrings import joined, sections
 from minixla.core.sharding_rule import ABSENT, PERMUTATION, REDUCTION
 from minixla.core.tracebacks import api_boundary
+from minixla.typing import Array, ArrayLike, DTypeLike
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.folds import sliding_windows
 from minixla_ops.helpers.batch_dimensions import batch_size, merge_dimension, split_dimension
@@ -230,7 +232,9 @@ class ConvGeneralDilated(Product):
         rule = self._cotangent_of_rhs if index else self._cotangent_of_lhs
         return convert(rule(cotangent, operands[1 - index], extents), own.element_type)
 
-    def _cotangent_of_lhs(self, cotangent: Any, kernel: Any, extents: Iterable[Any]) -> Any:
+    def _cotangent_of_lhs(
+        self, cotangent: Array, kernel: Array, extents: Iterable[tuple[int, int, int, int]]
+    ) -> Array:
         numbers, groups = self.dimension_numbers, self.group_count
         outputs, batches = numbers.kernel_output_feature_dimension, self.batch_group_count
         padding = [(window - low - 1, base + low - out) for base, window, out, low in extents]
@@ -248,7 +252,9 @@ class ConvGeneralDilated(Product):
             result = merge_dimension(result, features, numbers.input_batch_dimension)
         return result
 
-    def _cotangent_of_rhs(self, cotangent: Any, lhs: Any, extents: Iterable[Any]) -> Any:
+    def _cotangent_of_rhs(
+        self, cotangent: Array, lhs: Array, extents: Iterable[tuple[int, int, int, int]]
+    ) -> Array:
         numbers = self.dimension_numbers
         padding = [(low, out + window - 1 - base - low) for base, window, out, low in extents]
         roles = map(_swapped, (numbers.lhs, numbers.output, numbers.rhs))
@@ -258,14 +264,21 @@ class ConvGeneralDilated(Product):
         result = self._of_roles(lhs, cotangent, roles, padding, **steps, **counts)
         return self.reversed(result, self.window_reversal)
 
-    def _of_roles(self, lhs: Any, rhs: Any, roles: Any, padding: Any, **changed: Any) -> Any:
+    def _of_roles(
+        self,
+        lhs: Array,
+        rhs: Array,
+        roles: Iterable[Sequence[int]],
+        padding: Sequence[tuple[int, int]],
+        **changed: object,
+    ) -> Array:
         """The operation, of other roles and not reversed, on operands of types that may differ."""
         numbers, reversal = ConvolutionDimensionNumbers.of(*roles), (False,) * len(padding)
         changed |= {"dimension_numbers": numbers, "window_reversal": reversal}
         changed |= {"padding": tuple(padding), "preferred_element_type": None}
         return self(*in_common_type(lhs, rhs), **changed)
 
-    def reversed(self, kernel: Any, flags: Sequence[bool]) -> Any:
+    def reversed(self, kernel: Array, flags: Sequence[bool]) -> Array:
         """Reverse the kernel along the marked spatial dimensions."""
         marked = zip(self.dimension_numbers.kernel_spatial_dimensions, flags, strict=True)
         dimensions = [dimension for dimension, flag in marked if flag]
@@ -328,7 +341,7 @@ def _swapped(dimensions: Sequence[int]) -> tuple[int, ...]:
     return second, first, *spatial
 
 
-def _merge_below_groups(value: Any, source: int, destination: int, groups: int) -> Any:
+def _merge_below_groups(value: Array, source: int, destination: int, groups: int) -> Array:
     """`merge_dimension` into a dimension of groups, which stay outermost."""
     if groups == 1:
         return merge_dimension(value, source, destination)
@@ -338,7 +351,11 @@ def _merge_below_groups(value: Any, source: int, destination: int, groups: int) 
 
 
 def _grouped_product(
-    windows: np.ndarray, kernel: np.ndarray, feature_groups: int, batch_groups: int, result: Any
+    windows: np.ndarray,
+    kernel: np.ndarray,
+    feature_groups: int,
+    batch_groups: int,
+    result: ElementType,
 ) -> np.ndarray:
     """Products of windows with a kernel, group by group; one of the two counts of groups is 1.
 
@@ -364,8 +381,8 @@ def _grouped_product(
 
 @builds(ConvGeneralDilated)
 def conv_general_dilated(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Sequence[int],
     padding: str | Sequence[Sequence[int]],
     lhs_dilation: Sequence[int] | None = None,
@@ -374,9 +391,9 @@ def conv_general_dilated(
     feature_group_count: int = 1,
     batch_group_count: int = 1,
     precision_config: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     window_reversal: Sequence[bool] | None = None,
-) -> Any:
+) -> Array:
     strides = listed(window_strides)
     count = len(strides) if isinstance(strides, tuple) else 0
     if dimension_numbers is None:
@@ -397,7 +414,10 @@ def conv_general_dilated(
 
 @api_boundary
 def _padded(
-    operation: ConvGeneralDilated, padding: Any, lhs: AnyShape, rhs: AnyShape
+    operation: ConvGeneralDilated,
+    padding: str | Sequence[Sequence[int]],
+    lhs: AnyShape,
+    rhs: AnyShape,
 ) -> ConvGeneralDilated:
     """The operation with the padding that "SAME" or "VALID" stands for."""
     operation.infer((lhs, rhs))  # it refuses what does not fit

@@ -6,6 +6,7 @@ from typing import Any
 
 import minixla_ops as ops
 from minixla.core import Graph, Shape
+from minixla.typing import Array
 
 #: The targets, by the element type in which they sum.
 TARGETS = {"f32": "minixla_convolution_f32", "f64": "minixla_convolution_f64"}
@@ -13,7 +14,7 @@ TARGETS = {"f32": "minixla_convolution_f32", "f64": "minixla_convolution_f64"}
 
 def convolution_of(
     call: Any, shapes: Sequence[Shape], programs: Sequence[Graph] = ()
-) -> Callable[..., Any] | None:
+) -> Callable[..., Array] | None:
     """What such a call, a CustomCall, means; None if the call has other attributes."""
     options = dict(call.options)
     count = shapes[0].rank - 2

@@ -12,6 +12,7 @@ from minixla.core import Shape, Tracer, attribute, register, shape_of
 from minixla.core.builders import builds
 from minixla.core.errors import ShapeError, explain
 from minixla.core.sharding_rule import ABSENT, REDUCTION
+from minixla.typing import Array, ArrayLike, DTypeLike
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.helpers.checks import check_dimensions
 from minixla_ops.helpers.shorthand import array_shape, written
@@ -55,7 +56,9 @@ class Dot(products.SumOfProducts):
             if named.count(each) > 1:
                 self.refuse_attribute("C5", f"dimension {each} of {name} is named twice")
 
-    def _check_pairs(self, label: str, role: str, lhs: Shape, rhs: Shape, named: Any) -> None:
+    def _check_pairs(
+        self, label: str, role: str, lhs: Shape, rhs: Shape, named: Sequence[Sequence[int]]
+    ) -> None:
         if len(named[0]) != len(named[1]):
             self.refuse_attribute("C3", f"lhs and rhs differ in the number of {role} dimensions")
         for one, other in zip(*named, strict=True):
@@ -166,12 +169,12 @@ class DotGeneral(Dot, products.Product):
 
 @builds(DotGeneral)
 def dot_general(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     dimension_numbers: Any,
     precision_config: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     operation = DotGeneral(dimension_numbers, precision_config, preferred_element_type)
     numbers = operation.dimension_numbers
     if numbers.rhs_batch_dimensions and isinstance(rhs, Tracer):  # arrays have static sizes
@@ -179,7 +182,7 @@ def dot_general(
     return operation(lhs, rhs)
 
 
-def _with_batch_sizes(lhs: Any, rhs: Any, numbers: DotDimensionNumbers) -> Any:
+def _with_batch_sizes(lhs: ArrayLike, rhs: Tracer, numbers: DotDimensionNumbers) -> ArrayLike:
     """lhs, its batch dimensions dynamic where those of rhs are."""
     right, left = shape_of(rhs), shape_of(lhs, "dot_general")
     if isinstance(left, Shape) and isinstance(right, Shape) and right.is_dynamic:
@@ -191,8 +194,11 @@ def _with_batch_sizes(lhs: Any, rhs: Any, numbers: DotDimensionNumbers) -> Any:
 
 
 def dot(
-    lhs: Any, rhs: Any, precision_config: Any = None, preferred_element_type: Any = None
-) -> Any:
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    precision_config: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The product of two vectors, of a matrix and a vector, or of two matrices (a DotGeneral).
 
     XLA: Dot.

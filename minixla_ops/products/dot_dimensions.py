@@ -62,7 +62,7 @@ class DotDimensions(Attribute):
         names = [each.replace("batch", "batching") for each in DotDimensionNumbers._fields]
         return DotDimensionNumbers(*[given.get(name, ()) for name in names])
 
-    def hlo(self, value: DotDimensionNumbers) -> dict[str, Any]:
+    def hlo(self, value: DotDimensionNumbers) -> dict[str, Sequence[int] | None]:
         """`lhs_batch_dims={0}, lhs_contracting_dims={2}`, the same of rhs; empty ones left out."""
         fields = sorted(value._asdict().items())
         return {name.replace("dimensions", "dims"): each or None for name, each in fields}

@@ -8,6 +8,7 @@ import numpy as np
 from minixla.core import Operation, Shape
 from minixla.core.attributes import Attribute, Enumeration, TypeAttribute, attribute
 from minixla.core.element_types import F32, ElementType, element_type
+from minixla.typing import Array
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.helpers import GIVEN
 from minixla_ops.helpers.casting import cast
@@ -32,7 +33,7 @@ class Precisions(Attribute):
     description = "DEFAULT, HIGH or HIGHEST, or a pair of them, one for each operand"
     _of_one = Enumeration("DEFAULT", "HIGH", "HIGHEST", mnemonic="precision")
 
-    def canonical(self, value: Any) -> tuple[str, str]:
+    def canonical(self, value: object) -> tuple[str, str]:
         names = value if isinstance(value, (tuple, list)) else (value, value)
         texts = [str(getattr(name, "name", name)).upper() for name in names]  # of an enumeration
         first, second = [self._of_one.canonical(_PRECISIONS.get(x, x)) for x in texts]
@@ -41,7 +42,7 @@ class Precisions(Attribute):
     def stablehlo(self, value: Sequence[str]) -> str:
         return f"[{', '.join(map(self._of_one.stablehlo, value))}]"
 
-    def read(self, written: Sequence[str]) -> Any:
+    def read(self, written: Sequence[str]) -> list[str] | None:
         """The names; None where there is not one for each operand."""
         return [*map(self._of_one.read, written)] if len(written) == 2 else None
 
@@ -105,7 +106,7 @@ class Product(SumOfProducts):
         return self.transpose(cotangents, operands, active)
 
 
-def in_common_type(first: Any, second: Any) -> tuple[Any, Any]:
+def in_common_type(first: Array, second: Array) -> tuple[Array, Array]:
     """Two values of inexact types, converted to a type that holds both where they differ."""
     one, other = array_shape(first).element_type, array_shape(second).element_type
     if one is other:
@@ -142,7 +143,7 @@ def matrix_product(lhs: np.ndarray, rhs: np.ndarray, preferred: ElementType | No
         return _integer_product(lhs, rhs).astype(result.dtype)
 
 
-def _contiguous(array: np.ndarray, dtype: Any) -> np.ndarray:
+def _contiguous(array: np.ndarray, dtype: np.dtype | type[np.generic]) -> np.ndarray:
     # BLAS takes no zero-stride views; NumPy's own loops are slow.
     return np.ascontiguousarray(array.astype(dtype, copy=False))
 

@@ -8,6 +8,7 @@ import numpy as np
 import minixla_ops as ops
 from minixla.core import ELEMENT_TYPES, register
 from minixla.core.attributes import Attribute, Integers, attribute, written_fields
+from minixla.typing import Array
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.helpers.shorthand import array_shape, full_like, zeros
 from minixla_ops.products.dot import Dot, DotGeneral
@@ -37,7 +38,7 @@ class RaggedDimensions(Attribute):
     is_ambiguous = False
     description = "RaggedDotDimensionNumbers"
 
-    def canonical(self, value: Any) -> RaggedDotDimensionNumbers:
+    def canonical(self, value: object) -> RaggedDotDimensionNumbers:
         names = RaggedDotDimensionNumbers._fields
         if not all(hasattr(value, name) for name in names):
             raise TypeError(f"must be RaggedDotDimensionNumbers, not {value!r}")
@@ -50,7 +51,7 @@ class RaggedDimensions(Attribute):
         lists = [given.get(name, ()) for name in RaggedDotDimensionNumbers._fields[1:]]
         return RaggedDotDimensionNumbers(DotDimensions().read(written), *lists)
 
-    def hlo(self, value: RaggedDotDimensionNumbers) -> dict[str, Any]:
+    def hlo(self, value: RaggedDotDimensionNumbers) -> dict[str, Sequence[int] | None]:
         numbers, ragged, groups = value
         own = {"lhs_ragged_dims": ragged, "rhs_group_dims": groups or None}
         return {**DotDimensions().hlo(numbers), **own}
@@ -202,7 +203,7 @@ def _only(mask: np.ndarray, places: Sequence[int], array: np.ndarray) -> np.ndar
     return np.where(placed, array, np.zeros((), array.dtype))
 
 
-def _members(group_sizes: Any, size: int) -> Any:
+def _members(group_sizes: Array, size: int) -> Array:
     """Whether an index along the ragged dimension is in a group: pred[p..., size, g]."""
     if array_shape(group_sizes).element_type.bits >= 32:  # so that sums fit
         group_sizes = ops.min(group_sizes, full_like(group_sizes, size))
@@ -219,7 +220,7 @@ def _members(group_sizes: Any, size: int) -> Any:
     return ops.and_(ops.ge(position, first), ops.lt(position, end))
 
 
-def _by_group(value: Any, members: Any, places: Sequence[int]) -> Any:
+def _by_group(value: Array, members: Array, places: Sequence[int]) -> Array:
     """[g, *sizes] of `value`: zero where an element is not in the group."""
     *_, groups = array_shape(members).dimensions
     sizes = (groups, *array_shape(value).dimensions)

@@ -1,12 +1,12 @@
 """ScaledDot: a product of operands that have scales, as those of few bits do."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 import minixla_ops as ops
 from minixla.core import ELEMENT_TYPES, ElementType, builder, element_type, register
+from minixla.typing import Array
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.helpers.casting import cast
 from minixla_ops.helpers.shorthand import array_shape
@@ -99,7 +99,7 @@ def _repeated(scale: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
     return scale
 
 
-def _spread(scale: Any, sizes: Sequence[int]) -> Any:
+def _spread(scale: Array, sizes: Sequence[int]) -> Array:
     """A scale repeated to the sizes of its operand."""
     counts = array_shape(scale).dimensions
     if not counts:

@@ -106,7 +106,7 @@ def _advice(given: AnyShape, wanted: AnyShape) -> str:
     return "Convert or reshape the operand."
 
 
-def call(computation: Graph | Callable[..., Any], *operands: Any) -> tuple[Any, ...]:
+def call(computation: Graph | Callable[..., object], *operands: object) -> tuple[Any, ...]:
     """The results of a computation as a Python tuple. XLA: Call.
 
     Args:

@@ -83,7 +83,7 @@ class CompositeCall(Call):
 
 def composite_call(
     computation: Computation,
-    *operands: Any,
+    *operands: object,
     name: str,
     attributes: str | Mapping[str, str | int | float | bool] | None = None,
     version: int = 0,
@@ -120,7 +120,7 @@ def composite_call(
     return as_results(as_given(graph.output_shapes, results))
 
 
-def _dictionary_text(attributes: Any) -> str:
+def _dictionary_text(attributes: object) -> str:
     """A dictionary in MLIR's notation and order; text is in that already, None is an empty one."""
     if isinstance(attributes, str):
         return attributes
@@ -140,17 +140,17 @@ def _dictionary_text(attributes: Any) -> str:
     return dictionary_text(pairs)
 
 
-def _not_written(problem: str, value: Any, advice: str) -> AttributeValueError:
+def _not_written(problem: str, value: object, advice: str) -> AttributeValueError:
     given = [f"given, of type {type(value).__name__}: {value!r}"[:200]]
     return explain(AttributeValueError, "composite_call", f"(C4) {problem}", given, advice)
 
 
-def dictionary_text(attributes: Iterable[tuple[str, Any]]) -> str:
+def dictionary_text(attributes: Iterable[tuple[str, object]]) -> str:
     """Attributes by name in MLIR's notation: str, bytes, bool, int, float, (dtype, number(s))."""
     return f"{{{', '.join([f'{name} = {_text(value)}' for name, value in attributes])}}}"
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, bytes):
@@ -211,7 +211,7 @@ class RecomputationBarrier(OptimizationBarrier):
     cotangents: tuple[int, ...] = attribute(Integers(), hlo=None, stablehlo=None)
 
 
-def optimization_barrier(operand: Any) -> Any:
+def optimization_barrier(operand: object) -> Any:
     """The operand, across which no compiler moves computation. XLA: OptimizationBarrier.
 
     Args:

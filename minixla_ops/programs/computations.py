@@ -18,15 +18,14 @@ from minixla.core.graph import Graph, remembered
 from minixla.core.shapes import AnyShape, Shape, ShapeList
 from minixla.core.symbolic_zeros import call_vjp_graphs
 from minixla.core.tracing import GraphTracer, Tracer, closed_graph, evaluate_graph
-from minixla_ops.helpers.shorthand import array_shape, splat
+from minixla.typing import Array, ArrayLike
+from minixla_ops.helpers.shorthand import Values, array_shape, splat
 
 #: What an operation is given: a program of scalars, or a function that is traced to one.
-Computation = Graph | Callable[..., Any]
-
-Values = Sequence[Any]
+Computation = Graph | Callable[..., object]
 
 #: What the operation set's own builders become, by function and shapes: they never change.
-_TRACED: dict[tuple[Any, tuple[AnyShape, ...]], Graph] = {}
+_TRACED: dict[tuple[Callable[..., object], tuple[AnyShape, ...]], Graph] = {}
 
 
 def computation_of(computation: Computation, shapes: ShapeList, subject: str) -> Graph:
@@ -55,7 +54,7 @@ def computation_of(computation: Computation, shapes: ShapeList, subject: str) ->
     return found
 
 
-def _check_arity(computation: Callable[..., Any], count: int, subject: str) -> None:
+def _check_arity(computation: Callable[..., object], count: int, subject: str) -> None:
     try:
         signature = inspect.signature(computation)
     except (TypeError, ValueError):  # of a function that is not Python's
@@ -70,14 +69,21 @@ def _check_arity(computation: Callable[..., Any], count: int, subject: str) -> N
         raise explain(ShapeError, subject, problem, shown, advice) from None
 
 
-def program_of(operation: Operation, computation: Graph, shapes: ShapeList, function: Any) -> Graph:
+def program_of(
+    operation: Operation, computation: Graph, shapes: ShapeList, function: Callable[..., object]
+) -> Graph:
     """An operation as a program that a function of values is, kept with its computation."""
     subject = operation.builder_name
     given = function, shapes, subject, f"{subject}_{computation.name}"
     return computation.remembered((operation, shapes), closed_graph, *given).pruned()
 
 
-def pulled_program(program: Graph, operands: Values, cotangents: Values, active: Any) -> Values:
+def pulled_program(
+    program: Graph,
+    operands: Sequence[ArrayLike],
+    cotangents: Sequence[Array | None],
+    active: Iterable[bool],
+) -> Sequence[Any]:
     """The cotangents of a program's operands marked in `active` from its results'; None is zero."""
     _, pullback = call_vjp_graphs(vjp_graphs(program, tuple(active)), operands)
     return pullback({i: each for i, each in enumerate(cotangents) if each is not None})
@@ -87,7 +93,7 @@ class Monoid(NamedTuple):
     """An associative and commutative operation of two numbers that has an identity."""
 
     ufunc: np.ufunc
-    identity: Callable[[Any], np.ndarray]  # from a dtype
+    identity: Callable[[np.dtype], np.ndarray]  # from a dtype
     of_pred: str  # the monoid that it is for pred
 
 
@@ -168,7 +174,7 @@ def padding_element(computation: Graph, kind: ElementType) -> np.ndarray | None:
     return splat(padding.item(), Shape(kind)) if padding == padding else None
 
 
-def is_identity(monoid: str, value: Any) -> bool:
+def is_identity(monoid: str, value: object) -> bool:
     """Whether a scalar is known to be the identity of a monoid while the program is traced."""
     if isinstance(value, Tracer):
         literal = value._value.literal if type(value) is GraphTracer else None
@@ -217,7 +223,7 @@ def apply_computation(computation: Graph, operands: Values, static: Values = ())
     ]
 
 
-def sum_over(value: Any, dimensions: Iterable[int]) -> Any:
+def sum_over(value: Array, dimensions: Iterable[int]) -> Array:
     """The sum over `dimensions`, which the result no longer has."""
     listed = tuple(sorted(dimensions))
     if not listed:
@@ -226,13 +232,13 @@ def sum_over(value: Any, dimensions: Iterable[int]) -> Any:
     return operation(value, zero)
 
 
-def total(value: Any) -> Any:
+def total(value: Array) -> Array:
     """The sum of all elements."""
     return sum_over(value, range(array_shape(value).rank))
 
 
 @lru_cache(maxsize=4096)
-def _sum_of(kind: ElementType, dimensions: tuple[int, ...]) -> tuple[Any, np.ndarray]:
+def _sum_of(kind: ElementType, dimensions: tuple[int, ...]) -> tuple[Operation, np.ndarray]:
     """Reduce and its initial value for sums of an element type: rules sum often."""
     scalar = Shape(kind)
     computation = computation_of(ops.add, [scalar] * 2, "reduce")

@@ -11,6 +11,7 @@ from minixla.core.linear import spread
 from minixla.core.sharding_rule import ShardingRule
 from minixla.core.tracebacks import Function
 from minixla.core.tracing import closed_graph, evaluate_graph, shape_of
+from minixla.typing import Array
 from minixla_ops.helpers.batch_dimensions import batch_size, member_shapes
 from minixla_ops.helpers.shorthand import as_results
 from minixla_ops.programs.call import Call
@@ -26,7 +27,7 @@ def kept(make: Function) -> Function:
     bounded = lru_cache(maxsize=2048)(make)
 
     @wraps(make)
-    def found(owner: Any, *given: Any) -> Any:
+    def found(owner: Callable[..., object], *given: object) -> object:
         operation = getattr(owner, "__self__", owner)
         programs = operation.computations if isinstance(operation, Operation) else ()
         if not programs:
@@ -51,7 +52,7 @@ class Lowered(Operation):
         """Whether the operation is lowered for these attributes."""
         return True
 
-    def lowered(self, *operands: Any) -> Any:
+    def lowered(self, *operands: Array) -> Any:
         """Return the result (or tuple of results), computed with other operations."""
         raise self.lacks("lowered")
 
@@ -109,7 +110,7 @@ def lowered_program(operation: Lowered, shapes: tuple[AnyShape, ...]) -> Graph:
 def program_if_lowered(operation: Any, shapes: tuple[AnyShape, ...]) -> Graph | None:
     """Return the program that an operation runs as, or None if `lowered` is not implemented."""
 
-    def function(*operands: Any) -> Any:
+    def function(*operands: object) -> object:
         found = operation.lowered(*operands)
         if found is NotImplemented:
             raise _NotLowered
@@ -123,7 +124,9 @@ def program_if_lowered(operation: Any, shapes: tuple[AnyShape, ...]) -> Graph | 
 
 
 @kept
-def _derivative(operation: Lowered, shapes: Any, active: Any) -> tuple[Graph, tuple[bool, ...]]:
+def _derivative(
+    operation: Lowered, shapes: tuple[AnyShape, ...], active: tuple[bool, ...]
+) -> tuple[Graph, tuple[bool, ...]]:
     """The graph from operands and tangents to tangents, and which results have one."""
     graph, known = jvp_graph(lowered_program(operation, shapes), active)
     tangents = graph.outputs[len(known) :]
@@ -138,7 +141,7 @@ def _rule(operation: Lowered, shapes: tuple[AnyShape, ...]) -> ShardingRule:
 
 @kept
 def kept_program(
-    function: Callable[..., Any], shapes: tuple[AnyShape, ...], name: str = "expansion"
+    function: Callable[..., object], shapes: tuple[AnyShape, ...], name: str = "expansion"
 ) -> Graph:
     """A function of values of `shapes` as the graph `name`, which is kept for every caller.
 

@@ -10,7 +10,7 @@ from minixla.core.graph import Graph
 from minixla.core.tracing import nested
 
 
-def reference_graph(graph: Graph, operands: Sequence[Any]) -> list[Any]:
+def reference_graph(graph: Graph, operands: Sequence[object]) -> list[Any]:
     """The outputs of `graph` for NumPy operands (tuples of arrays for tuple shapes)."""
     with nested():
         values = dict(zip(graph.inputs, operands, strict=True))
@@ -24,7 +24,7 @@ def reference_graph(graph: Graph, operands: Sequence[Any]) -> list[Any]:
 
 
 def apply_elementwise(
-    computation: Graph, operands: Sequence[np.ndarray], static: Sequence[Any] = ()
+    computation: Graph, operands: Sequence[np.ndarray], static: Sequence[object] = ()
 ) -> list[np.ndarray]:
     """A computation of scalars applied at each position of arrays, to static ones as a whole."""
     sizes = np.broadcast_shapes(*map(np.shape, operands))

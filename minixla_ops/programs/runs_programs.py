@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, compress, pairwise
 from operator import not_
-from typing import Any
+from typing import Any, TypeVar
 
 from minixla.core.derived import EnteredGraph, ReverseGraphs, batched_graph, entered_graph
 from minixla.core.forward import ForwardTrace, ForwardTracer
@@ -12,12 +12,14 @@ from minixla.core.linear import instantiate, spread
 from minixla.core.operation import Operation
 from minixla.core.shapes import TOKEN, ShapeList
 from minixla.core.tracing import Trace, _state, evaluate_graph, shape_of, trace_to_graph, under
+from minixla.typing import Array
 from minixla_ops.helpers import GIVEN
 from minixla_ops.helpers.batch_dimensions import batch_size, move_batch
-from minixla_ops.helpers.shorthand import zeros_like
+from minixla_ops.helpers.shorthand import Values, zeros_like
 from minixla_ops.helpers.tuple_operations import from_leaves, tuple_leaves
-from minixla_ops.programs.computations import computation_of
+from minixla_ops.programs.computations import Computation, computation_of
 
+_T = TypeVar("_T")
 Flags = tuple[bool, ...]
 Places = Sequence[int | None]
 
@@ -40,7 +42,9 @@ class RunsPrograms(Operation):
     def enter(self, trace, operands):
         return self._enter(trace, (), operands)
 
-    def _enter(self, trace: Trace, before: Sequence[Any], operands: Sequence[Any]) -> Any:
+    def _enter(
+        self, trace: Trace, before: Sequence[object], operands: Sequence[object]
+    ) -> tuple[object, ...]:
         shapes = self.infer(tuple(map(shape_of, (*before, *operands))))
         with under(trace.parent):
             taken = tuple([trace.taken_apart(operand)[1] for operand in operands])
@@ -89,45 +93,45 @@ class RunsPrograms(Operation):
         return self.batch_of(trace.size, operands, dimensions)
 
 
-def members(operand: Any) -> list[Any]:
+def members(operand: object) -> list[Any]:
     """The members of a Python sequence; any other value alone."""
     return [*operand] if isinstance(operand, (list, tuple)) else [operand]
 
 
-def leaves_of(operand: Any) -> list[Any]:
+def leaves_of(operand: object) -> list[Any]:
     """The arrays (and tokens) of a value or of a Python sequence of values."""
     return [leaf for member in members(operand) for leaf in tuple_leaves(member)]
 
 
-def closed(computation: Graph | Callable[..., Any], operand: Any, subject: str) -> Graph:
+def closed(computation: Computation, operand: object, subject: str) -> Graph:
     """The graph of a computation that takes `operand`, each member of a sequence by itself."""
     return computation_of(computation, [shape_of(each) for each in members(operand)], subject)
 
 
-def in_form_of(operand: Any, leaves: Iterable[Any]) -> Any:
+def in_form_of(operand: object, leaves: Iterable[object]) -> Any:
     """Values as `operand` is one: a Python tuple for a sequence, else one value."""
     values = as_given([shape_of(each) for each in members(operand)], leaves)
     return tuple(values) if isinstance(operand, (list, tuple)) else values[0]
 
 
-def as_given(shapes: ShapeList, leaves: Iterable[Any]) -> list[Any]:
+def as_given(shapes: ShapeList, leaves: Iterable[object]) -> list[Any]:
     """Values of `shapes`, tuples made of their leaves."""
     remaining = iter(leaves)
     return [from_leaves(shape, remaining) for shape in shapes]
 
 
-def merged(flags: Iterable[bool], marked: Iterable[Any], others: Iterable[Any]) -> list[Any]:
+def merged(flags: Iterable[bool], marked: Iterable[_T], others: Iterable[_T]) -> list[_T]:
     """One list of two, which takes from `marked` where the flag is set."""
     first, second = iter(marked), iter(others)
     return [next(first if flag else second) for flag in flags]
 
 
-def parted(flags: Sequence[bool], values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+def parted(flags: Sequence[bool], values: Sequence[_T]) -> tuple[list[_T], list[_T]]:
     """The two lists of which `merged` makes one: of those whose flag is set, and the others."""
     return list(compress(values, flags)), list(compress(values, map(not_, flags)))
 
 
-def program(function: Callable[..., Sequence[Any]], shapes: ShapeList, name: str) -> Graph:
+def program(function: Callable[..., Sequence[object]], shapes: ShapeList, name: str) -> Graph:
     """The graph of a function that is known to read nothing from outside."""
     graph, captured = trace_to_graph(function, shapes, name)
     assert not captured, f"{name} reads {captured}"
@@ -144,7 +148,7 @@ def own_inputs(graph: Graph) -> tuple[list[int], Graph]:
     return list(own), Graph([*own.values()], graph.instructions, graph.outputs, graph.name)
 
 
-def split(values: Sequence[Any], *counts: int) -> list[list[Any]]:
+def split(values: Sequence[_T], *counts: int) -> list[list[_T]]:
     """Lists of `counts` values, and the rest."""
     bounds = [0, *accumulate(counts), len(values)]
     return [list(values[a:b]) for a, b in pairwise(bounds)]
@@ -161,7 +165,9 @@ def constants_of(step: Graph, carries: int | None = None) -> list[bool]:
     return [taken is given for taken, given in pairs]
 
 
-def entered_step(step: Graph, trace: Trace, known: Any, carries: int) -> tuple[EnteredGraph, Any]:
+def entered_step(
+    step: Graph, trace: Trace, known: tuple[object, ...], carries: int
+) -> tuple[EnteredGraph, tuple[object, ...]]:
     """A step as a trace makes it, and what is known of its inputs after however many."""
     count, start = len(known) - carries, len(step.outputs) - carries
     while True:
@@ -185,13 +191,15 @@ def grown(flags: Flags, carries: int, found: Callable[[Flags], Sequence[bool]]) 
         flags = more
 
 
-def pulled_back(halves: ReverseGraphs, residuals: Sequence[Any], cotangents: Any) -> list[Any]:
+def pulled_back(
+    halves: ReverseGraphs, residuals: Sequence[object], cotangents: Iterable[object]
+) -> list[Any]:
     """The cotangents of a program's inputs from those of its results; None where there is none."""
     given = compress(cotangents, halves.active_outputs)
     return spread(halves.active_inputs, evaluate_graph(halves.backward, [*residuals, *given]))
 
 
-def instantiated(flags: Sequence[bool], values: Sequence[Any], shapes: ShapeList) -> list[Any]:
+def instantiated(flags: Sequence[bool], values: Sequence[object], shapes: ShapeList) -> list[Any]:
     """The marked ones of some values, zeros in place of None."""
     return list(map(instantiate, compress(values, flags), compress(shapes, flags)))
 
@@ -206,18 +214,18 @@ def in_front(flags: Sequence[bool]) -> tuple[int | None, ...]:
     return tuple([0 if flag else None for flag in flags])
 
 
-def moved_batches(values: Any, dimensions: Places, wanted: Places, size: int) -> list[Any]:
+def moved_batches(values: Values, dimensions: Places, wanted: Places, size: int) -> list[Array]:
     """Values with their batch where it is wanted; None: the value has none."""
     triples = zip(values, dimensions, wanted, strict=True)
     return [v if to is None else move_batch(v, at, to, size) for v, at, to in triples]
 
 
 @remembered
-def over_batch(graph: Graph, given: Any, size: int, wanted: Places) -> Graph:
+def over_batch(graph: Graph, given: tuple[int | None, ...], size: int, wanted: Places) -> Graph:
     """A graph over a batch of `size`, `given` in each input, `wanted` in each output."""
     batched, dimensions = batched_graph(graph, given, size)
 
-    def function(*values: Any) -> list[Any]:
+    def function(*values: Array) -> list[Array]:
         return moved_batches(evaluate_graph(batched, values), dimensions, wanted, size)
 
     return program(function, batched.input_shapes, batched.name)

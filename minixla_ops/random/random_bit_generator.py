@@ -7,7 +7,6 @@ say how elements are counted and words laid out.
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from minixla.core.attributes import Enumeration, ShapeAttribute, attribute
 from minixla.core.builders import builds
 from minixla.core.element_types import ELEMENT_TYPES, U32, U64
 from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION
+from minixla.typing import Array, ArrayLike
 from minixla_ops.control_flow.loops import repeat
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.helpers.batch_dimensions import batch_size
@@ -73,7 +73,7 @@ class RngBitGenerator(Lowered):
     stablehlo_name = "rng_bit_generator"
     operands = ("initial_state",)
     algorithm: str = attribute(_Algorithm(*_STATE_SIZES), stablehlo="rng_algorithm")
-    output_shape: Any = attribute(ShapeAttribute(), stablehlo=None, hlo=None)
+    output_shape: Shape = attribute(ShapeAttribute(), stablehlo=None, hlo=None)
     zero_derivative = "its operand is an integer state"
 
     def shape(self, initial_state):
@@ -141,11 +141,13 @@ class RngBitGenerator(Lowered):
 
 
 @builds(RngBitGenerator)
-def rng_bit_generator(algorithm: str, initial_state: Any, shape: Shape) -> tuple[Any, Any]:
+def rng_bit_generator(
+    algorithm: str, initial_state: ArrayLike, shape: Shape
+) -> tuple[Array, Array]:
     return RngBitGenerator(algorithm, shape)(initial_state)
 
 
-def _threefry(state: Any, shape: Shape) -> tuple[Any, Any]:
+def _threefry(state: Array, shape: Shape) -> tuple[Array, Array]:
     """The new state, and words whose low bits are the data. Source: ThreeFryBitGenerator."""
     key, counter = (ops.slice_in_dim(state, at, at + 1, 0) for at in range(2))
     is_wide = shape.element_type.bits == 64
@@ -165,7 +167,7 @@ def _threefry(state: Any, shape: Shape) -> tuple[Any, Any]:
     return new_state, ops.slice_in_dim(paired, 0, size, axis)
 
 
-def _philox(state: Any, shape: Shape) -> tuple[Any, Any]:
+def _philox(state: Array, shape: Shape) -> tuple[Array, Array]:
     """The new state, and words whose low bits are the data. Source: PhiloxBitGenerator.
 
     In a state of two the key is the high half of the counter, too, and the carry into it is lost.
@@ -190,8 +192,8 @@ def _philox(state: Any, shape: Shape) -> tuple[Any, Any]:
 
 
 def threefry_rounds(
-    key: Sequence[Any], counter: Sequence[Any], is_loop: bool = False
-) -> tuple[Any, Any]:
+    key: Sequence[Array], counter: Sequence[Array], is_loop: bool = False
+) -> tuple[Array, Array]:
     """Threefry-2x32-20 of two u32 words each; of a 64-bit one XLA passes the low word first.
 
     As a loop it has the rounds of one group as its body.
@@ -205,7 +207,7 @@ def threefry_rounds(
             words = _threefry_group(words, first, second, number + 1, rotations)
         return words[0], words[1]
 
-    def group(number: Any, carried: list[Any], _: Any) -> list[Any]:
+    def group(number: Array, carried: list[Array], _: object) -> list[Array]:
         left, right, key_0, key_1, key_2, rotations, others = carried
         # Indexing of traced values belongs to minixla.numpy, which may not be loaded.
         each = [full(ops.slice_in_dim(rotations, at, at + 1, 0)) for at in range(4)]
@@ -213,7 +215,7 @@ def threefry_rounds(
         words = _threefry_group((left, right), key_1, key_2, count, each)
         return [*words, key_1, key_2, key_0, others, rotations]
 
-    def full(number: Any) -> Any:
+    def full(number: Array) -> Array:
         return ops.broadcast_in_dim(ops.reshape(number, ()), array_shape(words[0]).dimensions, ())
 
     rotations = [np.array(each, np.uint32) for each in _THREEFRY_ROTATIONS]
@@ -222,8 +224,12 @@ def threefry_rounds(
 
 
 def _threefry_group(
-    words: Sequence[Any], first: Any, second: Any, count: Any, rotations: Sequence[Any]
-) -> list[Any]:
+    words: Sequence[Array],
+    first: Array,
+    second: Array,
+    count: Array | int,
+    rotations: Sequence[Array] | Sequence[int],
+) -> list[Array]:
     left, right = words
     for distance in rotations:
         left = left + right
@@ -231,7 +237,7 @@ def _threefry_group(
     return [left + first, right + second + count]
 
 
-def philox_rounds(key: Sequence[Any], counter: Sequence[Any]) -> list[Any]:
+def philox_rounds(key: Sequence[Array], counter: Sequence[Array]) -> list[Array]:
     """Philox-4x32-10 of two and four words, in 64 bits, where the product of two fits."""
     x0, x1, x2, x3 = counter
     keys = list(key)
@@ -252,14 +258,14 @@ def paired_dimension(sizes: Sequence[int]) -> int:
     return next(even, sizes.index(max(sizes)))
 
 
-def _low_high(values: Any) -> list[Any]:
+def _low_high(values: Array) -> list[Array]:
     return [convert(values, U32), convert(values >> 32, U32)]
 
 
-def _join(low: Any, high: Any) -> Any:
+def _join(low: Array, high: Array) -> Array:
     return convert(low, U64) | convert(high, U64) << 32
 
 
-def _add_to_128(low: Any, high: Any, amount: Any) -> tuple[Any, Any]:
+def _add_to_128(low: Array, high: Array, amount: Array | int) -> tuple[Array, Array]:
     total = low + amount
     return total, high + convert(total < amount, U64)

@@ -5,7 +5,7 @@ reorder them. `random.rng_bit_generator` is a function of a state, and what to p
 """
 
 import threading
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ import minixla_ops as ops
 from minixla.core import ELEMENT_TYPES, ElementType, Operation, Shape, element_type, register
 from minixla.core.attributes import Literal, ShapeAttribute, attribute
 from minixla.core.linear import add_cotangents
+from minixla.typing import Array
 from minixla_ops.elementwise.families import ALL, FLOATS
 from minixla_ops.helpers import GIVEN
 from minixla_ops.helpers.batch_dimensions import batch_by_loop
@@ -67,7 +68,7 @@ class _Samples(Operation):
     """
 
     stablehlo_name = "rng"
-    output_shape: Any = attribute(ShapeAttribute(), stablehlo=None)
+    output_shape: Shape = attribute(ShapeAttribute(), stablehlo=None)
     has_side_effect = True
     element_types: ClassVar[frozenset[ElementType]]
     distribution: ClassVar[str]
@@ -107,7 +108,7 @@ class _Samples(Operation):
         rounding = kept_program(self.rounded, (shape.with_element_type(drawn), scalar, scalar))
         return emit.expand(rounding, [*samples, *operands])
 
-    def rounded(self, samples: Any, first: Any, second: Any) -> Any:
+    def rounded(self, samples: Array, first: Array, second: Array) -> Array:
         """Samples drawn in another type as those of the result's."""
         return ops.convert_element_type(samples, self.output_shape.element_type)
 
