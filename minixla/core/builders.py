@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from minixla.core.attributes import REQUIRED
 from minixla.core.attributes import Sequence as SequenceOf
@@ -11,8 +11,10 @@ from minixla.core.operation import Operation
 from minixla.core.operation_docstrings import of_operation
 from minixla.core.tracebacks import Function
 
+Operand = TypeVar("Operand")
 
-def operand_list(values: Iterable[object], subject: str, name: str) -> Sequence[object]:
+
+def operand_list(values: Iterable[Operand], subject: str, name: str) -> Sequence[Operand]:
     """Operands that a builder, `subject`, was given in a list, its argument `name`."""
     try:
         if not isinstance(values, (str, bytes)):

@@ -31,7 +31,7 @@ class Emitter:
     calls_host = False
     #: `host_call(function, operands, shapes, results, has_side_effect)`: a call of a function of
     #: NumPy arrays, which gives one for each of `results`; if it has a side effect, once, in order.
-    host_call: Callable[..., object] | None = None
+    host_call: Callable[..., list[str]]
     #: Whether `main`, too, takes and gives a token where the program has side effects.
     threads_main = False
     #: Whether shardings write their meshes out, where the text goes into another module.

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class ProcessLists(attributes.Sequence):
 class Channel(Integer):
     """The number of a channel; 0 is none."""
 
-    def canonical(self, value: object) -> int | None:
+    def canonical(self, value: SupportsIndex) -> int | None:
         return super().canonical(value) or None
 
     def stablehlo(self, value: int, type: int = 1) -> str:

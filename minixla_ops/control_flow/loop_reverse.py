@@ -8,7 +8,6 @@ Elsewhere the loop counts its iterations and keeps its first values only; see `l
 
 from collections.abc import Callable, Sequence
 from itertools import compress
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from minixla.core.errors import DerivativeError, explain
 from minixla.core.forward import has_tangent
 from minixla.core.graph import Graph, Value, remembered
 from minixla.core.linear import spread
+from minixla.core.reverse import Pullback
 from minixla.core.shapes import ShapeList
 from minixla.core.symbolic_zeros import call_vjp_graphs
 from minixla.core.tracing import evaluate_graph, shape_of
@@ -34,7 +34,7 @@ _KEPT_BYTES = 1 << 30
 
 def linearize_while(
     condition: Graph, body: Graph, operands: Sequence[Array], active: Sequence[bool]
-) -> tuple[tuple[Array, ...], Callable[..., list[Any]]]:
+) -> tuple[tuple[Array, ...], Pullback]:
     """The results of a While and its pullback; see `Operation.linearize`."""
     trips = known_trips(condition, body, operands)
     graphs = _while_vjp_graphs(body, condition, _with_tangent(operands, active), trips)
@@ -43,7 +43,7 @@ def linearize_while(
 
 def linearize_scan(
     operation: scan.Scan, operands: Sequence[Array], active: Sequence[bool]
-) -> tuple[tuple[Array, ...], Callable[..., list[Any]]]:
+) -> tuple[tuple[Array, ...], Pullback]:
     """The results of a Scan and its pullback; see `Operation.linearize`."""
     given = operation, _with_tangent(operands, active), tuple(map(shape_of, operands))
     return call_vjp_graphs(_scan_vjp_graphs(operation.to_apply, *given), operands)

@@ -136,7 +136,7 @@ def operand_shape(value: object, subject: str = "operator") -> Shape:
     return shape
 
 
-def weakly_typed(result: object, weak: bool = True) -> Any:
+def weakly_typed(result: ArrayLike, weak: bool = True) -> Any:
     """A result, which nobody else knows yet, as a weakly typed one if it is `weak`."""
     if not weak:
         return result

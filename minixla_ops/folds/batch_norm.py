@@ -6,7 +6,7 @@ which loses its digits where it is small against the mean; and StableHLO's inter
 """
 
 from math import prod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsFloat
 
 import numpy as np
 
@@ -71,7 +71,7 @@ class Epsilon(Float):
 
     description = "a real number (f32)"
 
-    def canonical(self, value: object) -> float:
+    def canonical(self, value: SupportsFloat) -> float:
         return float(np.float32(super().canonical(value)))
 
 

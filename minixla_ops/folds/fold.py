@@ -126,7 +126,7 @@ class Fold(Operation):
         return best, (ops.gt if monoid == "max" else ops.lt)(spread, best)
 
     def _program_vjp(
-        self, cotangents: object, operands: Sequence[ArrayLike], active: Sequence[bool]
+        self, cotangents: object, operands: Sequence[Array], active: Sequence[bool]
     ) -> Sequence[Array | None]:
         program = self.program(tuple(map(shape_of, operands)))
         return computations.pulled_program(program, operands, as_tuple(cotangents), active)

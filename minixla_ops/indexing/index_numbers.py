@@ -96,7 +96,8 @@ class NumbersAttribute(Attribute):
             **dict.fromkeys(value._fields, Integers()),
             "index_vector_dim": Integer(),
         }
-        return self.kind(*[kinds[n].canonical(each) for n, each in value._asdict().items()])
+        fields: list[Any] = [kinds[n].canonical(each) for n, each in value._asdict().items()]
+        return self.kind(*fields)
 
     def stablehlo(self, value: IndexNumbers) -> str:
         pairs = [pair for pair in zip(self.names, value, strict=True) if pair[1] != ()]

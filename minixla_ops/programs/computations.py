@@ -18,7 +18,7 @@ from minixla.core.graph import Graph, remembered
 from minixla.core.shapes import AnyShape, Shape, ShapeList
 from minixla.core.symbolic_zeros import call_vjp_graphs
 from minixla.core.tracing import GraphTracer, Tracer, closed_graph, evaluate_graph
-from minixla.typing import Array, ArrayLike
+from minixla.typing import Array
 from minixla_ops.helpers.shorthand import Values, array_shape, splat
 
 #: What an operation is given: a program of scalars, or a function that is traced to one.
@@ -80,7 +80,7 @@ def program_of(
 
 def pulled_program(
     program: Graph,
-    operands: Sequence[ArrayLike],
+    operands: Sequence[Array],
     cotangents: Sequence[Array | None],
     active: Iterable[bool],
 ) -> Sequence[Any]:

@@ -12,7 +12,7 @@ from minixla.core.linear import instantiate, spread
 from minixla.core.operation import Operation
 from minixla.core.shapes import TOKEN, ShapeList
 from minixla.core.tracing import Trace, _state, evaluate_graph, shape_of, trace_to_graph, under
-from minixla.typing import Array
+from minixla.typing import Array, ArrayLike
 from minixla_ops.helpers import GIVEN
 from minixla_ops.helpers.batch_dimensions import batch_size, move_batch
 from minixla_ops.helpers.shorthand import Values, zeros_like
@@ -43,8 +43,8 @@ class RunsPrograms(Operation):
         return self._enter(trace, (), operands)
 
     def _enter(
-        self, trace: Trace, before: Sequence[object], operands: Sequence[object]
-    ) -> tuple[object, ...]:
+        self, trace: Trace, before: Sequence[ArrayLike], operands: Sequence[ArrayLike]
+    ) -> tuple[Array, ...]:
         shapes = self.infer(tuple(map(shape_of, (*before, *operands))))
         with under(trace.parent):
             taken = tuple([trace.taken_apart(operand)[1] for operand in operands])
@@ -192,14 +192,16 @@ def grown(flags: Flags, carries: int, found: Callable[[Flags], Sequence[bool]]) 
 
 
 def pulled_back(
-    halves: ReverseGraphs, residuals: Sequence[object], cotangents: Iterable[object]
+    halves: ReverseGraphs, residuals: Sequence[object], cotangents: Iterable[Array | None]
 ) -> list[Any]:
     """The cotangents of a program's inputs from those of its results; None where there is none."""
     given = compress(cotangents, halves.active_outputs)
     return spread(halves.active_inputs, evaluate_graph(halves.backward, [*residuals, *given]))
 
 
-def instantiated(flags: Sequence[bool], values: Sequence[object], shapes: ShapeList) -> list[Any]:
+def instantiated(
+    flags: Sequence[bool], values: Sequence[Array | None], shapes: ShapeList
+) -> list[Any]:
     """The marked ones of some values, zeros in place of None."""
     return list(map(instantiate, compress(values, flags), compress(shapes, flags)))
 
