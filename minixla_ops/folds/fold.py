@@ -91,7 +91,7 @@ class Fold(Operation):
         if monoid is None:
             # Linear in the tangents of pairs, whose own values do not matter then.
             pairs = zip(operands, linear, strict=True)
-            filled = [shorthand.zeros(each) if flag else each for each, flag in pairs]
+            filled: list[Any] = [shorthand.zeros(each) if flag else each for each, flag in pairs]
             return self._program_vjp(cotangents, filled, linear)
         if monoid != "add":
             raise self.not_linear(f"{self.computation.name}: it is linear only where it sums")
