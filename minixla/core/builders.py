@@ -12,7 +12,7 @@ from minixla.core.operation_docstrings import of_operation
 from minixla.core.tracebacks import Function
 
 
-def operand_list(values: Iterable[object], subject: str, name: str) -> Sequence[object]:
+def operand_list(values: Iterable[object], subject: str, name: str) -> Sequence[Any]:
     """Operands that a builder, `subject`, was given in a list, its argument `name`."""
     try:
         if not isinstance(values, (str, bytes)):
