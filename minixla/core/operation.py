@@ -313,7 +313,8 @@ class Operation(Record):
     def sharding_rule(self, *operands: Any) -> ShardingRule | None:
         """Which dimensions are split together, for operand shapes; None: nothing is known.
 
-        The default is that of an element-wise operation. Rules are made with `self.factors`.
+        The default is that of an element-wise operation. `self.sharding_factors(operands)` begins
+        a rule, and its `build()` returns it.
         """
         if not operands or not self.is_elementwise:
             return None
