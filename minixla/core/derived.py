@@ -45,7 +45,7 @@ def entered_graph(
             taken = [inner.output_apart(output) for output in outputs]
         else:
             pairs = zip(outputs, wanted, strict=True)
-            taken = [(inner.as_known(output, each), each) for output, each in pairs]
+            taken = [(inner.parts_as_known(output, each), each) for output, each in pairs]
         inner.alive = False
         found.extend([each for _, each in taken])
         return [value for values, _ in taken for value in values]

@@ -127,8 +127,17 @@ class Trace(jax.core.Trace):
         return known if known == other else None
 
     def as_known(self, value: ArrayLike, known: object) -> list[Array]:
-        """`taken_apart` for a value of which less is to be known, under the parent."""
+        """As many of the parent's values as `known` says, for any value, a constant too."""
         return self.taken_apart(value)[0]
+
+    def parts_as_known(self, value: ArrayLike, known: object) -> list[Array]:
+        """Return `as_known`, checked: what is missing would be taken from the next value."""
+        parts, wanted = self.as_known(value, known), len(self.shapes_of(shape_of(value), known))
+        if len(parts) == wanted:
+            return parts
+        problem = f"as_known returned {len(parts)} values where shapes_of has {wanted}"
+        advice = "Define as_known(value, known) to return as many as `known` says, for constants too."
+        raise explain(TransformError, type(self).__name__, problem, advice=advice)
 
     # The methods that JAX calls on its current trace.
 

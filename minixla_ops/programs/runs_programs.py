@@ -50,7 +50,7 @@ class RunsPrograms(Operation):
             taken = tuple([trace.taken_apart(operand)[1] for operand in operands])
             operation, taken, known = self.entered(trace, taken)
             pairs = zip(operands, taken, strict=True)
-            values = [value for pair in pairs for value in trace.as_known(*pair)]
+            values = [value for pair in pairs for value in trace.parts_as_known(*pair)]
             results = iter(operation(*before, *values))
         assert isinstance(shapes, tuple)
         found = []
