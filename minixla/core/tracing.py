@@ -136,7 +136,9 @@ class Trace(jax.core.Trace):
         if len(parts) == wanted:
             return parts
         problem = f"as_known returned {len(parts)} values where shapes_of has {wanted}"
-        advice = "Define as_known(value, known) to return as many as `known` says, for constants too."
+        advice = (
+            "Define as_known(value, known) to return as many as `known` says, for constants too."
+        )
         raise explain(TransformError, type(self).__name__, problem, advice=advice)
 
     # The methods that JAX calls on its current trace.

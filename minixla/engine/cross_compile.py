@@ -248,4 +248,4 @@ def compile_for(platform: Platform, exported: bytes) -> Compiled:
 
 @cache
 def _helper(platform: Platform) -> Helper:
-    return Helper(str(Path(__file__).with_name("far_process.py")), str(platform))
+    return Helper(str(Path(__file__).with_name("cross_compile_process.py")), str(platform))

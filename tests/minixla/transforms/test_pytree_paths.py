@@ -86,7 +86,7 @@ def test_an_argument_that_is_no_array_is_named(name: str, value: Any) -> None:
     assert message.startswith(f"{name.split(',')[0]}: argument parameters['w'][0] ")
     problem = "of type" if not isinstance(value, (np.ndarray, np.generic)) else "has elements of"
     assert f"parameters['w'][0] {problem}" in message
-    assert "test_places.py" in message
+    assert "test_pytree_paths.py" in message
 
 
 @pytest.mark.parametrize("number", [2**70, -(2**31) - 1])
@@ -289,7 +289,7 @@ def test_messages_name_the_place(name: str) -> None:
     with pytest.raises(mx.MinixlaError) as caught:
         call()
     assert phrase in str(caught.value)
-    assert "test_places.py" in str(caught.value)
+    assert "test_pytree_paths.py" in str(caught.value)
     assert not re.search(r"\b(array|result|leaf) \d", str(caught.value))
 
 
