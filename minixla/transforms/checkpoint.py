@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from jax.tree_util import tree_leaves
+
 from minixla.core.argument_kinds import checks_kinds
 from minixla.core.attributes import Boolean, Function, Text, attribute
 from minixla.core.attributes import Sequence as SequenceOf
@@ -15,7 +17,7 @@ from minixla.core.reverse import ReverseTrace
 from minixla.core.shapes import AnyShape
 from minixla.core.symbolic_zeros import pullback_by
 from minixla.core.tracing import GraphTrace, _state, evaluate_graph, tracing
-from minixla.transforms.arguments import Arguments, check_marks, in_place_of
+from minixla.transforms.arguments import Arguments, check_marks, flatten_prefix, in_place_of
 from minixla.transforms.custom_calls import CustomVjpCall, Unchanged
 from minixla.transforms.sharing import shares
 from minixla.transforms.staging import stage
@@ -222,7 +224,7 @@ def checkpoint_name(x: Result, name: str) -> Result:
 @checks_kinds
 def checkpoint(
     fun: Callable[Parameters, Result],
-    prevent_cse: bool = True,
+    prevent_cse: bool | Sequence[PyTree] = True,
     policy: Policy | None = None,
     static_argnums: Numbers = (),
 ) -> Callable[Parameters, Result]:
@@ -230,7 +232,9 @@ def checkpoint(
 
     Args:
         fun: a function of pytrees of arrays.
-        prevent_cse: keeps the compiler from merging both computations, as is needed inside `jit`.
+        prevent_cse: keeps the compiler from merging both computations, as is needed inside `jit`;
+            or this for each argument: a tuple of booleans, or of trees of booleans that are
+            prefixes of the arguments; with keywords a pair, of that tuple and a dictionary.
         policy: which results are kept all the same, see `checkpoint_policies`; default: none.
         static_argnums: positions of arguments that are passed on as they are.
 
@@ -246,7 +250,9 @@ def checkpoint(
     """
     is_right = policy is None or callable(policy)
     check_arguments(
-        "checkpoint", policy=(policy, is_right, "one of mx.checkpoint_policies, or None")
+        "checkpoint",
+        policy=(policy, is_right, "one of mx.checkpoint_policies, or None"),
+        prevent_cse=(prevent_cse, _are_flags(prevent_cse), "a bool, or a tuple of trees of bools"),
     )
     check_marks("checkpoint", fun, static_argnums=static_argnums)
 
@@ -255,8 +261,23 @@ def checkpoint(
         given = Arguments.besides("checkpoint", fun, args, kwargs, static_argnums)
         staged = stage(given.apply, given.signature(), given.name)
         keeps = policy or checkpoint_policies.nothing_saveable
-        flags = (prevent_cse,) * len(staged.graph.inputs)
+        flags = [prevent_cse] * len(staged.graph.inputs)
+        if isinstance(prevent_cse, Sequence):
+            tree = (given.given, kwargs) if kwargs else given.given
+            flags = _flags(tuple(prevent_cse), tree, len(flags))
         operation = CheckpointCall(staged.graph, keeps, flags)
         return staged.results(operation(*staged.read, *given.leaves))
 
     return checkpointed
+
+
+def _are_flags(prevent_cse: object) -> bool:
+    flags = tree_leaves(tuple(prevent_cse)) if isinstance(prevent_cse, Sequence) else [prevent_cse]
+    return all(isinstance(flag, bool) for flag in flags)
+
+
+def _flags(prevent_cse: PyTree, tree: PyTree, count: int) -> list[bool]:
+    """Return the flag of each input of the program, of which closed-over values stand first."""
+    is_flag = lambda x: isinstance(x, bool)  # noqa: E731
+    flags = flatten_prefix("checkpoint", "prevent_cse", tree, prevent_cse, "a bool", is_flag)
+    return [False] * (count - len(flags)) + flags

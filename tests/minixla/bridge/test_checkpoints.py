@@ -1,4 +1,4 @@
-"""`prevent_cse` of jax.checkpoint, for each argument."""
+"""`prevent_cse` of `jax.checkpoint` and `mx.checkpoint`, for each argument."""
 
 from __future__ import annotations
 
@@ -34,18 +34,41 @@ def barriers(text):
     return {each for line in lines for each in line.split(", ")}
 
 
+@pytest.mark.parametrize("library", [jax, mx], ids=["jax", "minixla"])
 @pytest.mark.parametrize("name", FLAGS)
-def test_which_arguments_wait(name):
+def test_which_arguments_wait(name, library):
     flags, expected = FLAGS[name]
 
     def loss(w, x):
-        checkpointed = jax.checkpoint(layer, prevent_cse=flags)
+        checkpointed = library.checkpoint(layer, prevent_cse=flags)
         return jnp.sum(checkpointed(w, checkpointed(w, x)) ** 2)
 
     gradient = mx.grad(loss, (0, 1))
     assert barriers(mx.make_graph(gradient)(W, X).stablehlo()) == expected
     for ours, theirs in zip(mx.jit(gradient)(W, X), jax.grad(loss, (0, 1))(W, X), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
+
+
+def test_flags_of_trees_and_keywords():
+    def loss(values, *, scale):
+        return jnp.sum(layer(values["w"], values["x"]) * scale["s"] ** 2)
+
+    for flags, expected in (
+        ((({"w": False, "x": True},), {"scale": False}), {"tensor<3xf32>", "tensor<f32>"}),
+        (((False,), True), {"tensor<f32>"}),
+    ):
+        checkpointed = mx.checkpoint(loss, prevent_cse=flags)
+        gradient = mx.grad(
+            lambda w, x, s, f=checkpointed: f({"w": w, "x": x}, scale={"s": s}), (0, 2)
+        )
+        text = mx.make_graph(gradient)(W, X, np.float32(2)).stablehlo()
+        assert barriers(text) == expected
+
+
+@pytest.mark.parametrize("flags", [1, "yes", (True,), (1, True), ({"v": True}, True)])
+def test_flags_that_do_not_fit(flags):
+    with pytest.raises(mx.MinixlaError, match="prevent_cse"):
+        mx.checkpoint(layer, prevent_cse=flags)(W, X)
 
 
 @pytest.mark.parametrize("transformation", ["hessian", "vmap of grad", "grad of jvp"])
