@@ -108,7 +108,7 @@ FACTS = [
     ("ReduceScatter", "two replicas", "collective_reductions::fact_reduce_scatter"),
     ("Infeed", "two loops, one after the other", "infeed_outfeed::fact_two_loops_in_order"),
     ("AddDependency", "137 to 153 are internal to XLA",
-     "dump_only::fact_137_to_153_users_do_not_build_it"),
+     "operations::fact_137_to_153_users_do_not_build_it"),
 ]  # fmt: skip
 
 
