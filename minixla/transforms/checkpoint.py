@@ -261,10 +261,8 @@ def checkpoint(
         given = Arguments.besides("checkpoint", fun, args, kwargs, static_argnums)
         staged = stage(given.apply, given.signature(), given.name)
         keeps = policy or checkpoint_policies.nothing_saveable
-        flags = [prevent_cse] * len(staged.graph.inputs)
-        if isinstance(prevent_cse, Sequence):
-            tree = (given.given, kwargs) if kwargs else given.given
-            flags = _flags(tuple(prevent_cse), tree, len(flags))
+        tree = (given.given, kwargs) if kwargs else given.given
+        flags = _flags(prevent_cse, tree, len(staged.graph.inputs))
         operation = CheckpointCall(staged.graph, keeps, flags)
         return staged.results(operation(*staged.read, *given.leaves))
 
@@ -276,8 +274,11 @@ def _are_flags(prevent_cse: object) -> bool:
     return all(isinstance(flag, bool) for flag in flags)
 
 
-def _flags(prevent_cse: PyTree, tree: PyTree, count: int) -> list[bool]:
+def _flags(prevent_cse: bool | Sequence[PyTree], tree: PyTree, count: int) -> tuple[bool, ...]:
     """Return the flag of each input of the program, of which closed-over values stand first."""
+    if not isinstance(prevent_cse, Sequence):
+        return (prevent_cse,) * count
     is_flag = lambda x: isinstance(x, bool)  # noqa: E731
-    flags = flatten_prefix("checkpoint", "prevent_cse", tree, prevent_cse, "a bool", is_flag)
-    return [False] * (count - len(flags)) + flags
+    prefix = tuple(prevent_cse)
+    flags = flatten_prefix("checkpoint", "prevent_cse", tree, prefix, "a bool", is_flag)
+    return (False,) * (count - len(flags)) + tuple(flags)
