@@ -178,7 +178,7 @@ class _Lowered:
             advice = "Call the function outside our transformations, or through mx.pure_callback."
             said = str(error).splitlines()[0]
             raise explain(UnsupportedError, primitive.name, problem, [said], advice) from error
-        except (NotImplementedError, ValueError) as error:
+        except (NotImplementedError, ValueError) as error:  # no lowering rule, or it refuses
             if not any(words in str(error) for words in _UNLOWERED):
                 raise
             self.operation = Unlowered(of=of)

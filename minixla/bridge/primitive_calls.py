@@ -112,7 +112,7 @@ class LoweredCall(Call):
             return super().stablehlo(emit, operands, shapes, results)
         try:
             program = of.program(platform or PORTABLE)
-        except (NotImplementedError, ValueError):
+        except (NotImplementedError, ValueError):  # JAX has no lowering rule, or refuses
             lowering_platform(emit, of.primitive.name)  # raises for several platforms
             raise
         return Call(program).stablehlo(emit, operands, shapes, results)
@@ -143,7 +143,7 @@ class Unlowered(_WithRules):
         platform = lowering_platform(emit, name)
         try:
             graph = self.of.program(platform)
-        except (NotImplementedError, ValueError) as error:
+        except (NotImplementedError, ValueError) as error:  # as above
             problem = f"JAX's primitive {name} has no program for the platform {platform}"
             said = str(error).splitlines()[0]
             advice = "Choose an implementation for each platform by jax.lax.platform_dependent."

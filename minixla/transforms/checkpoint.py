@@ -5,7 +5,7 @@ from typing import Any
 
 from jax.tree_util import tree_leaves
 
-from minixla.core.argument_kinds import checks_kinds
+from minixla.core.argument_kinds import checks_kinds, is_flag
 from minixla.core.attributes import Boolean, Function, Text, attribute
 from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.derived import vjp_graphs
@@ -271,14 +271,13 @@ def checkpoint(
 
 def _are_flags(prevent_cse: object) -> bool:
     flags = tree_leaves(tuple(prevent_cse)) if isinstance(prevent_cse, Sequence) else [prevent_cse]
-    return all(isinstance(flag, bool) for flag in flags)
+    return all(map(is_flag, flags))
 
 
 def _flags(prevent_cse: bool | Sequence[PyTree], tree: PyTree, count: int) -> tuple[bool, ...]:
     """Return the flag of each input of the program, of which closed-over values stand first."""
     if not isinstance(prevent_cse, Sequence):
         return (prevent_cse,) * count
-    is_flag = lambda x: isinstance(x, bool)  # noqa: E731
     prefix = tuple(prevent_cse)
     flags = flatten_prefix("checkpoint", "prevent_cse", tree, prefix, "a bool", is_flag)
     return (False,) * (count - len(flags)) + tuple(flags)
