@@ -5,7 +5,7 @@ from typing import Any
 
 from jax.tree_util import tree_leaves
 
-from minixla.core.argument_kinds import checks_kinds, is_flag
+from minixla.core.argument_kinds import checks_kinds
 from minixla.core.attributes import Boolean, Function, Text, attribute
 from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.derived import vjp_graphs
@@ -269,9 +269,13 @@ def checkpoint(
     return checkpointed
 
 
+def _is_bool(value: object) -> bool:
+    return isinstance(value, bool)
+
+
 def _are_flags(prevent_cse: object) -> bool:
     flags = tree_leaves(tuple(prevent_cse)) if isinstance(prevent_cse, Sequence) else [prevent_cse]
-    return all(map(is_flag, flags))
+    return all(map(_is_bool, flags))
 
 
 def _flags(prevent_cse: bool | Sequence[PyTree], tree: PyTree, count: int) -> tuple[bool, ...]:
@@ -279,5 +283,5 @@ def _flags(prevent_cse: bool | Sequence[PyTree], tree: PyTree, count: int) -> tu
     if not isinstance(prevent_cse, Sequence):
         return (prevent_cse,) * count
     prefix = tuple(prevent_cse)
-    flags = flatten_prefix("checkpoint", "prevent_cse", tree, prefix, "a bool", is_flag)
+    flags = flatten_prefix("checkpoint", "prevent_cse", tree, prefix, "a bool", _is_bool)
     return (False,) * (count - len(flags)) + tuple(flags)
