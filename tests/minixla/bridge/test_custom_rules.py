@@ -25,3 +25,27 @@ def test_the_option_that_allows_cotangents_of_other_shapes(wrap):
         gradient(jnp.ones(3), jnp.ones(4))
     with disable_bwd_checks(True):
         assert gradient(jnp.ones(3), jnp.ones(4)).shape == (3,)
+
+
+@jax.custom_jvp
+def tripled_rule(x):
+    return jnp.sin(x)
+
+
+@tripled_rule.defjvp
+def _(primals, tangents):
+    return tripled_rule(*primals), 3 * tangents[0]
+
+
+# Not `jax.grad` of `lax.scan`: partial evaluation in JAX forgets the rules in its loops.
+@pytest.mark.parametrize(
+    ("grad", "scan"),
+    [(mx.grad, jax.lax.scan), (mx.grad, mx.scan), (jax.grad, mx.scan)],
+    ids=["mx lax", "mx mx", "jax mx"],
+)
+def test_the_tangent_of_aux_follows_the_rule_in_loops(grad, scan):
+    def aux(x):
+        loop = lambda x: scan(lambda c, _: (tripled_rule(c), None), x, None, length=2)[0]
+        return grad(lambda x: (x, loop(x)), has_aux=True)(x)[1]
+
+    assert mx.jvp(aux, (0.5,), (1.0,))[1] == pytest.approx(9.0)
