@@ -45,7 +45,9 @@ def _(primals, tangents):
 )
 def test_the_tangent_of_aux_follows_the_rule_in_loops(grad, scan):
     def aux(x):
-        loop = lambda x: scan(lambda c, _: (tripled_rule(c), None), x, None, length=2)[0]
+        def loop(x):
+            return scan(lambda c, _: (tripled_rule(c), None), x, None, length=2)[0]
+
         return grad(lambda x: (x, loop(x)), has_aux=True)(x)[1]
 
     assert mx.jvp(aux, (0.5,), (1.0,))[1] == pytest.approx(9.0)
