@@ -1,6 +1,5 @@
 """The pass from graph to graph: apply rules to instructions and to the programs they run."""
 
-import operator
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
@@ -115,8 +114,7 @@ class _Pass:
             if rule not in used and rule.when(op, operands, self.target):
                 self._apply(rule, op, step, operands, used)
                 return
-        is_new = any(map(operator.is_not, operands, step.operands))
-        if is_new or op is not step.op:
+        if op is not step.op or operands != step.operands:  # values are equal if they are the same
             made = step.again(operands, op)
             self.values.update(zip(step.results, made.results, strict=True))
             step = made
@@ -129,9 +127,11 @@ class _Pass:
         if rule.folds or rule.reads_graph or not self._is_by_shapes(operands):
             self._trace(rule, op, step, operands, used)
             return
-        shapes, facts = [each.shape for each in operands], map(self._fact, operands)
-        target, off = Target(*self.target[:4]), state.disabled_rules
-        program = _replacement(op, tuple(shapes), tuple(facts), (*used, rule), target, off)
+        shapes, target = tuple([each.shape for each in operands]), Target(*self.target[:4])
+        program = _replacement(op, shapes, rule, target)
+        if any(map(self._may_change, program.instructions)):
+            facts, used = tuple(map(self._fact, operands)), (*used, rule)
+            program = _legalized_replacement(op, shapes, facts, used, target, state.disabled_rules)
         values = dict(zip(program.inputs, operands, strict=True))
         for each in program.instructions:
             made = each.again([values.get(value, value) for value in each.operands])
@@ -140,6 +140,12 @@ class _Pass:
             self.instructions.append(made)
         outputs = [values.get(value, value) for value in program.outputs]
         self.values.update(zip(step.results, outputs, strict=True))
+
+    def _may_change(self, step: Instruction) -> bool:
+        """Whether an instruction runs programs, or whether rules exist for it."""
+        by_type = self.table.get(type(step.op))
+        has_rules = by_type is not None and _type_of(step) in by_type
+        return has_rules or isinstance(step.op, RunsPrograms)
 
     def _is_by_shapes(self, operands: Sequence[Value]) -> bool:
         """Whether a program for any operands with these facts serves as the replacement."""
@@ -210,16 +216,8 @@ class _Pass:
 
 
 @kept
-def _replacement(
-    op: Operation,
-    shapes: tuple[AnyShape, ...],
-    facts: tuple[Fact, ...],
-    used: tuple[Rule, ...],
-    target: Target,
-    disabled: frozenset[tuple[str, str]],
-) -> Graph:
-    """Return the legalized program that the last of the rules replaces an operation with."""
-    rule = used[-1]
+def _replacement(op: Operation, shapes: tuple[AnyShape, ...], rule: Rule, target: Target) -> Graph:
+    """Return the program that a rule replaces an operation with."""
 
     def unread(*_: object) -> NoReturn:
         problem = f"the rule {rule.name} reads constants, but its replacement is cached by shapes"
@@ -231,7 +229,20 @@ def _replacement(
     def replaced(*operands: Any) -> Any:
         return rule.replace(op, operands, without_values)
 
-    program = without_lines(closed_graph(replaced, shapes, rule.name))
+    return without_lines(closed_graph(replaced, shapes, rule.name).pruned())
+
+
+@kept
+def _legalized_replacement(
+    op: Operation,
+    shapes: tuple[AnyShape, ...],
+    facts: tuple[Fact, ...],
+    used: tuple[Rule, ...],
+    target: Target,
+    disabled: frozenset[tuple[str, str]],
+) -> Graph:
+    """Return the legalized program that the last of the rules replaces an operation with."""
+    program = _replacement(op, shapes, used[-1], target)
     return _Pass(program, facts, target, active_rules(target.platform), used).run().pruned()
 
 
