@@ -348,7 +348,7 @@ def shape_of_data(value: object) -> Shape | None:
         # JAX passes Python scalars with a dtype to its rules.
         return Shape(element_type(getattr(value, "dtype", type(value))))
     dtype, sizes = getattr(value, "dtype", None), getattr(value, "shape", None)
-    if dtype is None or not isinstance(sizes, tuple) or is_mutable(value):
+    if dtype is None or not isinstance(sizes, tuple) or (not is_numpy and is_mutable(value)):
         return None
     try:
         kind = element_type(dtype)

@@ -72,8 +72,8 @@ class Source(NamedTuple):
     @property
     def key(self) -> Hashable:
         """Equal for equal positions: code objects, which are equal across files, by identity."""
-        caller = None if self.caller is None else self.caller.key
-        return id(self.code), self.instruction, self.scope, caller
+        code, instruction, scope, caller = self
+        return id(code), instruction, scope, None if caller is None else caller.key
 
     @property
     def is_imported(self) -> bool:

@@ -337,8 +337,10 @@ class Emitter:
                 self.source = source = instruction.source
                 self._location = ""
                 if source is not None:
-                    named = f"loc{len(self._locations)}", source
-                    self._location = f" loc(#{self._locations.setdefault(source.key, named)[0]})"
+                    key = source.key
+                    if key not in self._locations:
+                        self._locations[key] = f"loc{len(self._locations)}", source
+                    self._location = f" loc(#{self._locations[key][0]})"
             results = instruction.op.stablehlo(self, operands, shapes, instruction.shapes)
             if notes and placed and not placed.isdisjoint(instruction.results):
                 self._annotate(instruction.results, notes)

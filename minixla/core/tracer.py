@@ -279,6 +279,8 @@ def wrapped(
 
 def weak_type_of(value: object) -> bool:
     """Whether `value` is weakly typed: a Python number, or made from such alone."""
+    if isinstance(value, Tracer):  # most values: the other checks take four times as long
+        return value.weak_type
     if isinstance(value, (np.generic, bool)):  # np.float64 is a Python float too, but strong
         return False
     return isinstance(value, (int, float, complex)) or bool(getattr(value, "weak_type", False))

@@ -3,6 +3,7 @@
 Where a function becomes a program they belong to the structure of its arguments and results.
 """
 
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -65,14 +66,15 @@ def structure_places(name: str, structure: PyTreeDef) -> list[str]:
         return [f"leaf {index} of {name}" for index in range(structure.num_leaves)]
 
 
-def with_float0(structure: PyTreeDef) -> tuple[PyTreeDef, list[bool]]:
+@lru_cache(maxsize=1024)
+def with_float0(structure: PyTreeDef) -> tuple[PyTreeDef, tuple[bool, ...]]:
     """Return the structure with float0 arrays as leaves, and which of the leaves these are."""
 
     def is_zeros(kind: type, _: object) -> bool:
         return kind is _Zeros
 
     found = nodes(structure, is_zeros)
-    return with_leaves(structure, is_zeros), [each is not None for each in found]
+    return with_leaves(structure, is_zeros), tuple([each is not None for each in found])
 
 
 class _StandIn(np.ndarray):

@@ -132,13 +132,13 @@ class _Pass:
         if any(map(self._may_change, program.instructions)):
             facts, used = tuple(map(self._fact, operands)), (*used, rule)
             program = _legalized_replacement(op, shapes, facts, used, target, state.disabled_rules)
-        values = dict(zip(program.inputs, operands, strict=True))
+        values, source = dict(zip(program.inputs, operands, strict=True)), step.source
         for each in program.instructions:
-            made = each.again([values.get(value, value) for value in each.operands])
-            made.source = step.source
+            inputs = tuple([values[value] for value in each.operands])
+            made = Instruction(each.op, inputs, each.result_shapes, source)
             values.update(zip(each.results, made.results, strict=True))
             self.instructions.append(made)
-        outputs = [values.get(value, value) for value in program.outputs]
+        outputs = [values[value] for value in program.outputs]
         self.values.update(zip(step.results, outputs, strict=True))
 
     def _may_change(self, step: Instruction) -> bool:

@@ -17,7 +17,8 @@ def _is_narrow(kind: ElementType) -> bool:
 
 
 def _has_narrow_type(operation: Any, operands: Operands, target: Target) -> bool:
-    return any(_is_narrow(type_of(each)) for each in operands)
+    lhs, rhs = operands
+    return _is_narrow(type_of(lhs)) or _is_narrow(type_of(rhs))
 
 
 @legalize((DotGeneral, ConvGeneralDilated), "cpu", when=_has_narrow_type)
