@@ -63,7 +63,7 @@ class Part(NamedTuple):
         if self.name != other.name:
             return True
         (first, second), (third, fourth) = (
-            sorted(each) for each in ((self.start, other.start), (self.end, other.end))
+            sorted(pair) for pair in ((self.start, other.start), (self.end, other.end))
         )
         if third > second:
             return third % second == 0 and second % first == 0 and fourth % third == 0
@@ -93,12 +93,12 @@ class Part(NamedTuple):
 
 def merged(parts: Iterable[Part]) -> list[Part]:
     """Parts, major to minor, with neighbours that are one made one."""
-    found: list[Part] = []
+    merged_parts: list[Part] = []
     for part in parts:
-        if found and found[-1].can_merge(part):
-            part = found.pop().merged(part)
-        found.append(part)
-    return found
+        if merged_parts and merged_parts[-1].can_merge(part):
+            part = merged_parts.pop().merged(part)
+        merged_parts.append(part)
+    return merged_parts
 
 
 def size_of(parts: Sequence[Part]) -> int:

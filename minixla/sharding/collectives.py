@@ -68,16 +68,16 @@ def collectives(program: Program) -> list[Collective]:
     A value that is brought into one layout for several users is counted once. XLA may join several,
     or move them; it makes none where this has none.
     """
-    found: list[Collective] = []
+    needed: list[Collective] = []
     done: set[tuple[Value, Layout]] = set()
     for function in program.functions.values():
         for step in function.walk():
-            found += _Step(step, done).collectives()
+            needed += _Step(step, done).collectives()
         for value, wanted in zip(function.outputs, function.output_shardings, strict=True):
             if wanted is not None:
                 at = wanted.mesh, wanted.parts
-                found += _moved(value, *at, done, None, "result of the function")
-    return found
+                needed += _moved(value, *at, done, None, "result of the function")
+    return needed
 
 
 def _layout(value: Value) -> Layout:
@@ -129,8 +129,8 @@ def _moved(
     """The collectives that bring a value into a layout, where none did before."""
     if value.can_be_sharded and not mesh.is_maximal and (value, wanted) not in done:
         done.add((value, wanted))
-        for each in _moves(_layout(value), wanted, value.shape):
-            yield _made(*each, mesh, step, why)
+        for move in _moves(_layout(value), wanted, value.shape):
+            yield _made(*move, mesh, step, why)
 
 
 def _moves(old: Layout, new: Layout, shape: Any) -> Iterator[Move]:
@@ -150,7 +150,12 @@ def _moves(old: Layout, new: Layout, shape: Any) -> Iterator[Move]:
 def _put_together(old: Layout, new: Layout, shape: Any) -> Iterator[Move]:
     """Pieces become larger ones, after devices have changed places where they must."""
     local = list(_local(shape, old).dimensions)
-    gone = [part for parts in old for part in parts if not any(part in each for each in new)]
+    gone = [
+        part
+        for parts in old
+        for part in parts
+        if not any(part in parts_after for parts_after in new)
+    ]
     if any(was[: len(now)] != now for was, now in zip(old, new, strict=True)):
         yield "collective-permute", _all(old), shape.with_dimensions(local)
     for at in reversed(range(len(old))):
@@ -189,13 +194,13 @@ def _all(layout: Layout) -> Parts:
 
 def _split_alike(parts: Parts, other: Layout) -> Parts:
     """The same axes, taken apart where those of another layout are."""
-    found: list[Part] = []
+    common: list[Part] = []
     for part in parts:
-        same = [each for axes in other for each in axes if each.overlaps(part)]
-        cuts = {cut for each in same for cut in each[1:] if part.start < cut < part.end}
+        same = [axis for axes in other for axis in axes if axis.overlaps(part)]
+        cuts = {cut for run in same for cut in run[1:] if part.start < cut < part.end}
         ends = [part.start, *sorted(cuts), part.end]
-        found += [Part(part.name, *pair) for pair in pairwise(ends)]
-    return tuple(found)
+        common += [Part(part.name, *pair) for pair in pairwise(ends)]
+    return tuple(common)
 
 
 class _Step:
@@ -226,15 +231,19 @@ class _Step:
         else:
             rule = step.sharding_rule
             shardings = [*map(sharding_of, step.operands), *map(sharding_of, step.results)]
-            meshes = [each.mesh for each in shardings if each is not None and each.mesh.axis_names]
+            meshes = [
+                sharding.mesh
+                for sharding in shardings
+                if sharding is not None and sharding.mesh.axis_names
+            ]
             if rule is not None and meshes:
                 yield from self._by_rule(rule, meshes[0])
 
     def _unsplit(self) -> Iterator[Collective]:
         """Those of what XLA does not split: it is given pieces, or all."""
-        found = pieces_of(self.step)
-        if found is not None:
-            yield from self._by_rule(found.rule, found.given[0].mesh, found.cuts)
+        pieces = pieces_of(self.step)
+        if pieces is not None:
+            yield from self._by_rule(pieces.rule, pieces.given[0].mesh, pieces.cuts)
             return
         for value in self.step.operands:
             sharding = sharding_of(value)
@@ -245,7 +254,11 @@ class _Step:
     def _own(self) -> Iterator[Collective]:
         """A collective of the program itself, over axes of the manual computation around it."""
         step = self.step
-        manual = [each.op for each in step.around() if isinstance(each.op, ManualComputation)]
+        manual = [
+            enclosing.op
+            for enclosing in step.around()
+            if isinstance(enclosing.op, ManualComputation)
+        ]
         mesh = manual[0].mesh if manual else None
         groups = step.op.replica_groups or ((0,),)
         axes = () if mesh is None else mesh.axes_of(groups) or ()
@@ -269,16 +282,16 @@ class _Step:
         for value, dimensions in zip(step.results, rule.results, strict=False):
             if not value.can_be_sharded:
                 continue
-            own = joined(dimensions, factors, rule.sizes)
-            shape = _local(value.shape, own)
+            dimension_parts = joined(dimensions, factors, rule.sizes)
+            shape = _local(value.shape, dimension_parts)
             for factor in sorted(rule.reduction):
                 if factors[factor]:
                     why = "sum of the devices' parts"
                     yield _made("all-reduce", factors[factor], shape, mesh, step, why)
             if halo:
                 yield _made("collective-permute", halo, shape, mesh, step, "what neighbours hold")
-            for each in _moves(own, _layout(value), value.shape):
-                yield _made(*each, mesh, step, "to the result's layout")
+            for move in _moves(dimension_parts, _layout(value), value.shape):
+                yield _made(*move, mesh, step, "to the result's layout")
 
     def _factors(self, rule: ShardingRule) -> list[Parts]:
         """The axes of each factor while the step computes.
@@ -289,37 +302,39 @@ class _Step:
         step = self.step
         operands = self._taken_apart(step.operands, rule.operands, rule.sizes)
         results = self._taken_apart(step.results, rule.results, rule.sizes)
-        in_results = {factor for each in results for factor in each}
-        found: list[Parts] = [()] * len(rule.sizes)
+        in_results = {factor for result in results for factor in result}
+        factors: list[Parts] = [()] * len(rule.sizes)
         seen: list[Part] = []
 
         def take(factor: int, parts: Parts) -> None:
-            if found[factor] or factor in rule.need_replication:
+            if factors[factor] or factor in rule.need_replication:
                 return
-            if not any(each.overlaps(part) for each in seen for part in parts):
-                found[factor] = parts
+            if not any(earlier.overlaps(part) for earlier in seen for part in parts):
+                factors[factor] = parts
                 seen.extend(parts)
 
         for factor in sorted(rule.reduction):
-            given = {each[factor] for each in operands if factor in each}
-            if len(given) == 1:
-                take(factor, *given)
-        for each in results:
-            for factor, parts in each.items():
+            candidates = {operand[factor] for operand in operands if factor in operand}
+            if len(candidates) == 1:
+                take(factor, *candidates)
+        for tensor in results:
+            for factor, parts in tensor.items():
                 take(factor, parts)
-        for each in operands:
-            for factor, parts in each.items():
+        for tensor in operands:
+            for factor, parts in tensor.items():
                 if factor not in in_results:
                     take(factor, parts)
-        return found
+        return factors
 
     def _taken_apart(
         self, values: Sequence[Value], tensors: Sequence[Any], sizes: Sequence[int]
     ) -> list[dict[int, Parts]]:
         """The axes of each factor of each value."""
-        found = []
+        factor_parts = []
         for value, dimensions in zip(values, tensors, strict=False):
             if value.can_be_sharded and len(dimensions) == value.rank:
                 tensor = Tensor(dimensions, sharding_of(value), sizes)
-                found.append({factor: each.parts for factor, each in tensor.factors.items()})
-        return found
+                factor_parts.append(
+                    {factor: split.parts for factor, split in tensor.factors.items()}
+                )
+        return factor_parts

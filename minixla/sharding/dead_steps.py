@@ -39,5 +39,5 @@ def _remove_dead(block: Block, read: set[Value]) -> None:
 def _has_effects(step: Step) -> bool:
     if step.callee is not None or isinstance(step.op, _LASTING):
         return True
-    inner = (each for block in step.blocks for each in block.steps)
+    inner = (inner_step for block in step.blocks for inner_step in block.steps)
     return step.op.has_side_effect or any(map(_has_effects, inner))

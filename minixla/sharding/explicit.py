@@ -25,9 +25,9 @@ class _Explicit(Rewriting):
     def __init__(self, graph: Graph, inner: Any) -> None:
         super().__init__(graph, inner)
         self.notes = graph.annotations or Annotations()
-        for each in graph.inputs:
-            if each in self.notes.values:
-                self.values[each] = self.placed(each, self.notes.values[each], None)
+        for value in graph.inputs:
+            if value in self.notes.values:
+                self.values[value] = self.placed(value, self.notes.values[value], None)
 
     def placed(self, value: Value, sharding: Any, source: Source | None) -> Value:
         """A value with a constraint, where that says something."""
@@ -36,15 +36,15 @@ class _Explicit(Rewriting):
         return self.apply(ShardingConstraint(sharding), [value], source)[0]
 
     def after(self, step, results):
-        given = [self.notes.values.get(each) for each in step.results]
-        if not any(given):
+        stated = [self.notes.values.get(result) for result in step.results]
+        if not any(stated):
             return results
-        pairs = zip(results, given, strict=True)
+        pairs = zip(results, stated, strict=True)
         return [self.placed(value, sharding, step.source) for value, sharding in pairs]
 
     def outputs(self):
-        found = super().outputs()
-        pairs = zip(found, self.notes.outputs or [None] * len(found), strict=True)
+        shardings = super().outputs()
+        pairs = zip(shardings, self.notes.outputs or [None] * len(shardings), strict=True)
         return [self.placed(value, sharding, None) for value, sharding in pairs]
 
 

@@ -12,7 +12,9 @@ def inline_calls(program: Program) -> None:
     """Puts copies of functions in place of calls, the innermost first; `main` alone stays."""
     main = program.main
     inline(main, lambda step: step.callee)
-    program.functions = {name: each for name, each in program.functions.items() if each is main}
+    program.functions = {
+        name: function for name, function in program.functions.items() if function is main
+    }
 
 
 def inline(block: Block, body: Body) -> None:
@@ -20,20 +22,20 @@ def inline(block: Block, body: Body) -> None:
     values: dict[Value, Value] = {}
     steps: list[Step] = []
     for step in block.steps:
-        step.operands = [values.get(each, each) for each in step.operands]
-        for each in step.blocks:
-            inline(each, body)
-        found = body(step)
-        if found is None:
+        step.operands = [values.get(operand, operand) for operand in step.operands]
+        for inner_block in step.blocks:
+            inline(inner_block, body)
+        copied = body(step)
+        if copied is None:
             steps.append(step)
             continue
-        inline(found, body)
-        copies = dict(zip(found.inputs, step.operands, strict=True))
-        made = [each.again(block, copies) for each in found.steps]
-        for each in made:
-            each.source = each.source or step.source
+        inline(copied, body)
+        copies = dict(zip(copied.inputs, step.operands, strict=True))
+        made = [step.again(block, copies) for step in copied.steps]
+        for inner_step in made:
+            inner_step.source = inner_step.source or step.source
         steps += made
-        outputs = [copies.get(each, each) for each in found.outputs]
+        outputs = [copies.get(output, output) for output in copied.outputs]
         values.update(zip(step.results, outputs, strict=True))
     block.steps = steps
     if values:

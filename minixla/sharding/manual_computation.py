@@ -62,9 +62,9 @@ class ManualComputation(RunsPrograms):
     manual_axes: tuple[str, ...] = attribute(SequenceAttribute(Text()))
 
     def shape(self, *operands):
-        given, wanted = self.in_shardings, self.computation.input_shapes
-        if not len(operands) == len(given) == len(wanted):
-            problem = f"{len(operands)} operands, {len(given)} shardings of operands, and "
+        shardings, wanted = self.in_shardings, self.computation.input_shapes
+        if not len(operands) == len(shardings) == len(wanted):
+            problem = f"{len(operands)} operands, {len(shardings)} shardings of operands, and "
             problem += f"{len(wanted)} inputs"
             self.refuse("C1", problem, "Give one sharding for each operand.")
         outputs = self.computation.output_shapes
@@ -72,7 +72,7 @@ class ManualComputation(RunsPrograms):
             problem = f"{len(outputs)} results, and {len(self.out_shardings)} shardings of results"
             self.refuse("C1", problem, "Give one sharding for each result.")
         self._check_mesh()
-        for number, (shape, sharding) in enumerate(zip(operands, given, strict=True)):
+        for number, (shape, sharding) in enumerate(zip(operands, shardings, strict=True)):
             sharding.check_rank(shape, self.builder_name)
             piece = self._piece(shape, sharding, f"operand {number}")
             if piece is not wanted[number]:
@@ -83,11 +83,11 @@ class ManualComputation(RunsPrograms):
         return tuple([self._whole(*pair, f"result {number}") for number, pair in pairs])
 
     def _check_mesh(self) -> None:
-        meshes = {each.mesh for each in (*self.in_shardings, *self.out_shardings)}
-        meshes = {each for each in meshes if not each.is_empty}
+        meshes = {sharding.mesh for sharding in (*self.in_shardings, *self.out_shardings)}
+        meshes = {mesh for mesh in meshes if not mesh.is_empty}
         if len(meshes) > 1:
-            shown = " and ".join(sorted(map(str, meshes)))
-            self.refuse("C4", f"shardings are on several meshes, {shown}", "Give one mesh.")
+            names = " and ".join(sorted(map(str, meshes)))
+            self.refuse("C4", f"shardings are on several meshes, {names}", "Give one mesh.")
         for mesh in meshes:
             for axis in self.manual_axes:
                 if axis not in mesh.shape:
@@ -96,14 +96,14 @@ class ManualComputation(RunsPrograms):
 
     def manual_sizes(self, sharding: TensorSharding, what: str = "it") -> list[int]:
         """In how many pieces manual axes cut each dimension."""
-        found = []
+        local_sizes = []
         for number, parts in enumerate(sharding.parts):
             manual = [part for part in parts if part.name in self.manual_axes]
             if tuple(manual) != parts[: len(manual)]:
                 problem = f"in dimension {number} of {what} a manual axis comes after a free one"
                 self.refuse("C2", f"{problem}: {sharding}", "Put manual axes first.")
-            found.append(size_of(manual))
-        return found
+            local_sizes.append(size_of(manual))
+        return local_sizes
 
     def _piece(self, shape: Any, sharding: TensorSharding, what: str) -> Any:
         if not isinstance(shape, Shape):
@@ -147,8 +147,8 @@ class ManualComputation(RunsPrograms):
         return emit.operation(name, operands, shapes, results, [region], **texts)
 
     def hlo_attributes(self, shapes):
-        shown = ("in_shardings", "out_shardings", "manual_axes")
-        texts = {key: ", ".join(map(str, self.values[key])).replace('"', "'") for key in shown}
+        printed = ("in_shardings", "out_shardings", "manual_axes")
+        texts = {key: ", ".join(map(str, self.values[key])).replace('"', "'") for key in printed}
         return {
             **{key: hlo_quoted(text) for key, text in texts.items()},
             "to_apply": self.computation,
@@ -161,7 +161,7 @@ class ManualComputation(RunsPrograms):
     def mesh(self) -> Mesh:
         """The mesh of its shardings; an empty one where it has none."""
         shardings = (*self.in_shardings, *self.out_shardings)
-        return next((each.mesh for each in shardings if not each.mesh.is_empty), Mesh())
+        return next((sharding.mesh for sharding in shardings if not sharding.mesh.is_empty), Mesh())
 
     @property
     def meshes(self) -> tuple[Mesh, ...]:
@@ -180,16 +180,16 @@ class ManualComputation(RunsPrograms):
 
         def device(number: int) -> Callable[[], list[Any]]:
             pairs = zip(operands, cuts, strict=True)
-            pieces = [x[each[places[number]]] for x, each in pairs]
+            pieces = [x[indices[places[number]]] for x, indices in pairs]
             return lambda: reference_graph(self.computation, pieces)
 
         count = mesh.size
-        found = Simulation(list(map(device, range(count))), count, [()] * count, {}).run()
+        simulated = Simulation(list(map(device, range(count))), count, [()] * count, {}).run()
         # Along axes that are not manual all devices have the same.
-        own = next(group for group in mesh.groups(axes) if self._number(count) in group)
+        group_of_device = next(group for group in mesh.groups(axes) if self._number(count) in group)
         results = []
         for index, sharding in enumerate(self.out_shardings):
-            pieces = [found[number][index] for number in own]
+            pieces = [simulated[number][index] for number in group_of_device]
             whole = self._whole(self.computation.output_shapes[index], sharding, "")
             result = np.empty(whole.dimensions, pieces[0].dtype)
             places = _slices(self, sharding, whole.dimensions)
@@ -220,18 +220,18 @@ class ManualComputation(RunsPrograms):
     def entered(self, trace, known):
         def of_each(shardings: Any, shapes: Any, known: Any) -> list[TensorSharding]:
             triples = zip(shardings, shapes, known, strict=True)
-            return [each for each, *pair in triples for _ in trace.shapes_of(*pair)]
+            return [sharding for sharding, *pair in triples for _ in trace.shapes_of(*pair)]
 
         graph, out = entered_graph(self.computation, trace, known)
-        given = of_each(self.in_shardings, self.computation.input_shapes, known)
+        in_shardings = of_each(self.in_shardings, self.computation.input_shapes, known)
         wanted = of_each(self.out_shardings, self.computation.output_shapes, out)
-        return self.of_derived(graph, given, wanted), known, out
+        return self.of_derived(graph, in_shardings, wanted), known, out
 
     def linearize(self, operands, active):
         graphs = vjp_graphs(self.computation, tuple(active))
         outputs = self.out_shardings
         forward, backward, kept, again = _halves(graphs.forward, graphs.backward, len(outputs))
-        stacked = [self._stacked(array_shape(each.shape).rank) for each in kept]
+        stacked = [self._stacked(array_shape(residual.shape).rank) for residual in kept]
         everything = self.of_derived(forward, self.in_shardings, (*outputs, *stacked))(*operands)
         results, residuals = everything[: len(outputs)], everything[len(outputs) :]
         residuals = (*residuals, *[operands[number] for number in again])
@@ -242,9 +242,9 @@ class ManualComputation(RunsPrograms):
         def pull(*cotangents: Any) -> Sequence[Any]:
             alike = tuple(map(self.unmentioned, given)), tuple(map(self.unmentioned, wanted))
             graph, shared = _summed(backward, *alike, self.mesh)
-            own = [self.numbers_along(each) for each in shared]
-            places = [self._along(each, 0) for each in shared]
-            operands = (*own, *residuals, *cotangents)
+            numbers = [self.numbers_along(axes) for axes in shared]
+            places = [self._along(axes, 0) for axes in shared]
+            operands = (*numbers, *residuals, *cotangents)
             return self.of_derived(graph, (*places, *held, *given), wanted)(*operands)
 
         return results, pullback_by(pull, results, graphs.active_outputs, graphs.active_inputs)
@@ -261,24 +261,24 @@ class ManualComputation(RunsPrograms):
         """The sharding of what has a dimension more than `rank`, the first, that axes cut."""
         first = DimensionSharding(tuple(map(AxisRef, axes)))
         dimensions = (first, *[DimensionSharding((), False)] * rank)
-        found, rest = TensorSharding(self.mesh, dimensions), set(self.manual_axes) - set(axes)
-        return found.replicated_along(rest, _name(self))
+        sharding, rest = TensorSharding(self.mesh, dimensions), set(self.manual_axes) - set(axes)
+        return sharding.replicated_along(rest, _name(self))
 
     def batch_of(self, size, operands, dimensions):
         made = batched_graph(self.computation, tuple(dimensions), size)
-        given = _batched(self.in_shardings, dimensions)
+        in_shardings = _batched(self.in_shardings, dimensions)
         wanted = _batched(self.out_shardings, made.known)
-        return self.of_derived(made.graph, given, wanted)(*operands), made.known
+        return self.of_derived(made.graph, in_shardings, wanted)(*operands), made.known
 
 
 def _name(operation: ManualComputation) -> str | None:
     shardings = (*operation.in_shardings, *operation.out_shardings)
-    return next((each.mesh_name for each in shardings), None)
+    return next((sharding.mesh_name for sharding in shardings), None)
 
 
 def _batched(shardings: Any, dimensions: Sequence[int | None]) -> list[TensorSharding]:
     pairs = zip(shardings, dimensions, strict=True)
-    return [each if at is None else with_open(each, at) for each, at in pairs]
+    return [sharding if at is None else with_open(sharding, at) for sharding, at in pairs]
 
 
 def _slices(
@@ -288,11 +288,11 @@ def _slices(
     mesh, axes, parts = operation.mesh, operation.manual_axes, operation.manual(sharding)
     places = []
     for place in np.ndindex(*[mesh.shape[name] for name in axes]):
-        at, found = dict(zip(axes, place, strict=True)), []
-        for size, own in zip(sizes, parts, strict=True):
-            index, piece = mesh.piece(own, at), size // size_of(own)
-            found.append(slice(index * piece, (index + 1) * piece))
-        places.append(tuple(found))
+        at, slices = dict(zip(axes, place, strict=True)), []
+        for size, axis_parts in zip(sizes, parts, strict=True):
+            index, piece = mesh.piece(axis_parts, at), size // size_of(axis_parts)
+            slices.append(slice(index * piece, (index + 1) * piece))
+        places.append(tuple(slices))
     return places
 
 
@@ -323,13 +323,15 @@ def _halves(
         return [*outputs[:count], *map(_alone, chosen)]
 
     def second(*operands: Any) -> list[Any]:
-        own = dict(zip(order, operands, strict=False))
+        by_order = dict(zip(order, operands, strict=False))
         for number in order[: len(kept)]:
-            own[number] = ops.reshape(own[number], array_shape(own[number]).dimensions[1:])
-        found = [own[number] for number in range(len(order))]
-        return evaluate_graph(backward, [*found, *operands[len(order) :]])
+            by_order[number] = ops.reshape(
+                by_order[number], array_shape(by_order[number]).dimensions[1:]
+            )
+        values_in_order = [by_order[number] for number in range(len(order))]
+        return evaluate_graph(backward, [*values_in_order, *operands[len(order) :]])
 
-    shapes = [array_shape(each.shape).with_dimension(0, 1) for each in kept]
+    shapes = [array_shape(residual.shape).with_dimension(0, 1) for residual in kept]
     shapes += [forward.input_shapes[number] for number in again]
     shapes += backward.input_shapes[len(order) :]
     made = (
@@ -360,7 +362,7 @@ def _summed(half: Graph, given: Any, wanted: Any, mesh: Mesh) -> tuple[Graph, li
                 is_first = ops.eq(ops.reshape(places[axes], ()), np.zeros((), np.int32))
                 value = ops.select(is_first, value, zeros_like(value))
             cotangents.append(value)
-        found = evaluate_graph(half, [*values[:kept], *cotangents])
+        results = evaluate_graph(half, [*values[:kept], *cotangents])
         channels = numbers(1)
 
         def total(value: Any, axes: Sequence[str]) -> Any:
@@ -369,7 +371,7 @@ def _summed(half: Graph, given: Any, wanted: Any, mesh: Mesh) -> tuple[Graph, li
                 value, ops.add, groups, next(channels), use_global_device_ids=True
             )
 
-        return [total(x, axes) if axes else x for x, axes in zip(found, wanted, strict=True)]
+        return [total(x, axes) if axes else x for x, axes in zip(results, wanted, strict=True)]
 
     shapes = [*[Shape("s32", (1,))] * len(shared), *half.input_shapes]
     return program(function, shapes, half.name), shared

@@ -156,7 +156,7 @@ class Mesh:
         """The devices that meet over some axes, those along the last of these side by side."""
         at = [self.order[name] for name in names]
         along = np.moveaxis(self.numbers, at, range(-len(at), 0))
-        count = math.prod([self.axis_sizes[each] for each in at])
+        count = math.prod([self.axis_sizes[index] for index in at])
         return tuple(map(tuple, along.reshape(-1, count).tolist()))
 
     def groups_along(self, parts: Sequence[Part]) -> tuple[tuple[int, ...], ...]:
@@ -167,8 +167,8 @@ class Mesh:
         for part in parts:  # along which the members of a group differ
             at[part.name] = at[part.name] - self.piece([part], at) * self.minor_of(part)
         order = np.lexsort((member, np.ravel_multi_index(tuple(at.values()), self.axis_sizes)))
-        found = self.numbers.reshape(-1)[order].reshape(-1, size_of(parts))
-        return tuple(map(tuple, found.tolist()))
+        groups = self.numbers.reshape(-1)[order].reshape(-1, size_of(parts))
+        return tuple(map(tuple, groups.tolist()))
 
     def axes_of(self, groups: Iterable[Iterable[int]]) -> tuple[str, ...] | None:
         """The axes over which just these groups meet, the fewest; None where there are none."""
@@ -181,10 +181,10 @@ class Mesh:
 
     def places(self, names: Sequence[str]) -> np.ndarray:
         """By a device's number, which member of its group it is; see `groups`."""
-        found = np.zeros(self.size, np.int32)
+        numbers = np.zeros(self.size, np.int32)
         for group in self.groups(names):
-            found[list(group)] = range(len(group))
-        return found
+            numbers[list(group)] = range(len(group))
+        return numbers
 
     def __str__(self) -> str:
         axes = ", ".join([f"{quoted(name)}={size}" for name, size in self.shape.items()])
@@ -226,7 +226,7 @@ def _refuse(problem: str, given: Iterable[str], advice: str) -> ShardingError:
 def _listed_as(what: str, given: Any, read: Callable[[Any], Item]) -> tuple[Item, ...]:
     """What was given, each read; an error where it is no sequence of such."""
     try:
-        return tuple([read(each) for each in given])
+        return tuple([read(item) for item in given])
     except TypeError:
         advice = "Give a sequence of names and one of whole numbers."
         raise _refuse(f"{what} cannot be {given!r}", (), advice) from None
@@ -241,8 +241,8 @@ def _grid(devices: Any, names: Sequence[str], shape: Sequence[int] | None) -> np
         return grid
     if math.prod(shape) != grid.size:
         problem = f"{grid.size} devices for a grid of {math.prod(shape)}"
-        given = [f"axes: {_listed(names, shape)}"]
-        raise _refuse(problem, given, "The product of the axes' sizes is the number of devices.")
+        details = [f"axes: {_listed(names, shape)}"]
+        raise _refuse(problem, details, "The product of the axes' sizes is the number of devices.")
     return grid.reshape(tuple(shape))
 
 
@@ -251,25 +251,27 @@ def _listed(names: Sequence[Any], sizes: Sequence[Any]) -> str:
 
 
 def _check(names: Sequence[str], sizes: Sequence[int], numbers: Sequence[int] | None) -> None:
-    given = [f"axes: {_listed(names, sizes)}"]
+    details = [f"axes: {_listed(names, sizes)}"]
     if len(names) != len(sizes):
-        given = [f"names: {', '.join(map(str, names))}", f"sizes: {tuple(sizes)}"]
-        raise _refuse(f"{len(names)} names for {len(sizes)} axes", given, "Name each axis.")
+        details = [f"names: {', '.join(map(str, names))}", f"sizes: {tuple(sizes)}"]
+        raise _refuse(f"{len(names)} names for {len(sizes)} axes", details, "Name each axis.")
     for name, size in zip(names, sizes, strict=True):
         if not isinstance(name, str) or not name:
-            raise _refuse(f"axis name {name!r} is no text", given, "Name axes by strings.")
+            raise _refuse(f"axis name {name!r} is no text", details, "Name axes by strings.")
         if list(names).count(name) > 1:
-            raise _refuse(f"axis {name} is there twice", given, "Each axis has its own name.")
+            raise _refuse(f"axis {name} is there twice", details, "Each axis has its own name.")
         if not 0 < size < 2**63:
-            raise _refuse(f"axis {name} has size {size}", given, "Sizes are 1 or more, in 64 bits.")
+            raise _refuse(
+                f"axis {name} has size {size}", details, "Sizes are 1 or more, in 64 bits."
+            )
     if numbers is None:
         return
-    given.append(f"device_ids: {', '.join(map(str, numbers[:32]))}")
+    details.append(f"device_ids: {', '.join(map(str, numbers[:32]))}")
     if not names:
         if len(numbers) != 1 or numbers[0] < 0:
             problem = "a mesh without axes has device ids that are not one number of a device"
-            raise _refuse(problem, given, "Give axes, or one device id, 0 or more.")
+            raise _refuse(problem, details, "Give axes, or one device id, 0 or more.")
     elif sorted(numbers) != list(range(math.prod(sizes))):
         problem = f"the device ids are no permutation of 0 to {math.prod(sizes) - 1}"
         advice = "Each device of the grid has a number of its own; leave them out for 0, 1, 2 ..."
-        raise _refuse(problem, given, advice)
+        raise _refuse(problem, details, advice)

@@ -30,12 +30,12 @@ class SdyOperation(Operation):
 
     def hlo_attributes(self, shapes):
         target = f'"sdy.{self.builder_name}"'
-        found = {"custom_call_target": target}
+        attributes = {"custom_call_target": target}
         for name, value in self.values.items():
             if not self.fields[name].kind.holds_programs:
-                shown = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-                found[name] = hlo_quoted(shown.replace('"', "'"))
-        return found
+                text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+                attributes[name] = hlo_quoted(text.replace('"', "'"))
+        return attributes
 
 
 class Identity(SdyOperation):
@@ -99,8 +99,8 @@ class Placed(Identity):
         return f" {emit.sharding(self.sharding)}"
 
     def of_batch(self, at):
-        given = self.sharding
-        return self if given is None else self.replace(sharding=with_open(given, at))
+        sharding = self.sharding
+        return self if sharding is None else self.replace(sharding=with_open(sharding, at))
 
 
 def with_open(sharding: TensorSharding, at: int) -> TensorSharding:
@@ -277,28 +277,30 @@ class NamedComputation(Call):
 
     def write(self, emit, operands, shapes, results):
         if emit.inlines_meshes:  # XLA compiles calls and constraints, not this
-            given = self._placed(emit, operands, shapes, self.in_shardings)
-            called = super().write(emit, given, shapes, results)
+            placed = self._placed(emit, operands, shapes, self.in_shardings)
+            called = super().write(emit, placed, shapes, results)
             return self._placed(emit, called, results, self.out_shardings)
         region = emit.region(self.computation, "sdy.return")
         texts: dict[str, Any] = {"name": quoted(self.label)}
         for key in ("in_shardings", "out_shardings"):
-            given = getattr(self, key)
-            texts[key] = None if given is None else emit.shardings(given)
+            placed = getattr(self, key)
+            texts[key] = None if placed is None else emit.shardings(placed)
         name = "sdy.named_computation"
         return emit.operation(name, operands, shapes, results, [region], **texts)
 
     def _placed(self, emit: Any, names: Any, shapes: Any, shardings: Any) -> Any:
         """Values with constraints; a token of side effects, before them, has none."""
-        rest, found = len(names) - len(shardings or ()), list(names)
+        rest, placed = len(names) - len(shardings or ()), list(names)
         for number, sharding in enumerate(shardings or (), rest):
-            given = found[number : number + 1], shapes[number : number + 1]
-            found[number] = ShardingConstraint(sharding).stablehlo(emit, *given, given[1])[0]
-        return found
+            operand = placed[number : number + 1], shapes[number : number + 1]
+            placed[number] = ShardingConstraint(sharding).stablehlo(emit, *operand, operand[1])[0]
+        return placed
 
     @property
     def meshes(self):
-        return {each.mesh for each in (*(self.in_shardings or ()), *(self.out_shardings or ()))}
+        return {
+            sharding.mesh for sharding in (*(self.in_shardings or ()), *(self.out_shardings or ()))
+        }
 
     @property
     def operand_shardings(self):
@@ -315,5 +317,5 @@ class NamedComputation(Call):
 def shardings_of(op: Any) -> Sequence[TensorSharding]:
     """The shardings that an operation itself says."""
     listed = getattr(op, "in_shardings", None) or (), getattr(op, "out_shardings", None) or ()
-    found = (getattr(op, "sharding", None), *listed[0], *listed[1])
-    return [each for each in found if isinstance(each, TensorSharding)]
+    candidates = (getattr(op, "sharding", None), *listed[0], *listed[1])
+    return [candidate for candidate in candidates if isinstance(candidate, TensorSharding)]

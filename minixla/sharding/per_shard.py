@@ -52,19 +52,19 @@ def on_pieces(graph: Graph, shardings: Sequence[TensorSharding | None] = ()) -> 
         return graph
     # By the one, in which all is written out that can be, passes find how values lie. The other is
     # as it was but for what holds operations that run on pieces: both have these in one order.
-    known, program = Program.of_graph(graph), Program.of_graph(graph)
-    for value, sharding in zip(known.main.inputs, shardings, strict=False):
+    original, program = Program.of_graph(graph), Program.of_graph(graph)
+    for value, sharding in zip(original.main.inputs, shardings, strict=False):
         value.sharding = value.sharding or sharding
-    inline(known.main, lambda step: _written_out(known, step, only_holders=False))
+    inline(original.main, lambda step: _written_out(original, step, only_holders=False))
     inline(program.main, lambda step: _written_out(program, step, only_holders=True))
-    steps = list(_split(known))
-    import_program(known)
-    user_priority_propagate(known)
+    steps = list(_split(original))
+    import_program(original)
+    user_priority_propagate(original)
     pairs = zip(_split(program), map(manual_computation, steps), strict=True)
-    found = [(step, made) for step, made in pairs if made is not None]
-    for step, made in found:
+    changed = [(step, made) for step, made in pairs if made is not None]
+    for step, made in changed:
         step.op = made
-    return program.graph() if found else graph
+    return program.graph() if changed else graph
 
 
 def _split(program: Program) -> Iterator[Step]:
@@ -78,7 +78,7 @@ def _written_out(program: Program, step: Step, only_holders: bool) -> Block | No
     rule says how they are split.
     """
     op, shapes = step.op, tuple([value.shape for value in step.operands])
-    is_holder = any(each.has_pieces for each in op.computations)
+    is_holder = any(computation.has_pieces for computation in op.computations)
     if isinstance(op, Call) and not isinstance(op, NamedComputation):
         body = step.callee or step.blocks[0]
         return body if is_holder or not only_holders else None
@@ -113,43 +113,43 @@ def pieces_of(step: Step) -> Pieces | None:
     None where nothing is cut, or the operation takes no pieces.
     """
     op, values = step.op, (*step.operands, *step.results)
-    is_manual = any(isinstance(each.op, ManualComputation) for each in step.around())
+    is_manual = any(isinstance(enclosing.op, ManualComputation) for enclosing in step.around())
     if is_manual or not all(value.can_be_sharded for value in values):
         return None
     shapes: Any = [value.shape for value in step.operands]
-    rule, known = op.sharding_rule(*shapes), common_mesh(map(sharding_of, values))
-    if op.split_by != "pieces" or rule is None or known is None:
+    rule, meshed = op.sharding_rule(*shapes), common_mesh(map(sharding_of, values))
+    if op.split_by != "pieces" or rule is None or meshed is None:
         return None
     if not all(value.shape.size for value in values):  # type: ignore[union-attr]  # arrays
         return None  # XLA has no manual computations of empty arrays
-    mesh, cuts = known.mesh, _cuts(step, rule, known.mesh)
+    mesh, cuts = meshed.mesh, _cuts(step, rule, meshed.mesh)
     if not any(cuts):
         return None
-    given, wanted = (
+    stated, wanted = (
         tuple([_sharding(mesh, dimensions, cuts) for dimensions in side])
         for side in (rule.operands, rule.results)
     )
-    pieces = [at.local_shape(shape) for at, shape in zip(given, shapes, strict=True)]
+    pieces = [at.local_shape(shape) for at, shape in zip(stated, shapes, strict=True)]
     expected = [at.local_shape(x.shape) for at, x in zip(wanted, step.results, strict=True)]
     try:
         if list(as_tuple(op.infer(tuple(pieces)))) != expected:
             return None  # an attribute says what size a result has
     except MinixlaError:
         return None
-    return Pieces(rule, cuts, given, wanted, pieces)
+    return Pieces(rule, cuts, stated, wanted, pieces)
 
 
 def manual_computation(step: Step) -> ManualComputation | None:
     """What runs on each device in place of a step; None where it is not split."""
-    found = pieces_of(step)
-    if found is None:
+    pieces = pieces_of(step)
+    if pieces is None:
         return None
-    rule, mesh = found.rule, found.given[0].mesh
-    summed = [part.name for factor in sorted(rule.reduction) for part in found.cuts[factor]]
-    graph = _local(step.op, found.shapes, mesh.groups(summed) if summed else ())
+    rule, mesh = pieces.rule, pieces.given[0].mesh
+    summed = [part.name for factor in sorted(rule.reduction) for part in pieces.cuts[factor]]
+    graph = _local(step.op, pieces.shapes, mesh.groups(summed) if summed else ())
     for instruction in graph.instructions:
         instruction.source = step.source
-    return ManualComputation(graph, found.given, found.wanted, mesh.axis_names)
+    return ManualComputation(graph, pieces.given, pieces.wanted, mesh.axis_names)
 
 
 def _cuts(step: Step, rule: ShardingRule, mesh: Mesh) -> Cuts:
@@ -160,12 +160,12 @@ def _cuts(step: Step, rule: ShardingRule, mesh: Mesh) -> Cuts:
     values += zip(step.operands, rule.operands, strict=True)
     allowed = _allowed(step, rule)
     for value, dimensions in values:
-        for factor, own in Tensor(dimensions, sharding_of(value), rule.sizes).factors.items():
+        for factor, split in Tensor(dimensions, sharding_of(value), rule.sizes).factors.items():
             if factor in allowed and not cuts[factor]:
-                cuts[factor] = _even(own.parts, rule.sizes[factor], used, mesh)
+                cuts[factor] = _even(split.parts, rule.sizes[factor], used, mesh)
                 used += cuts[factor]
-    sized = [pair for value, each in values for pair in _sized(value, each)]
-    while wrong := [each for pair in sized for each in _misplaced(*pair, rule, cuts)]:
+    sized = [pair for value, sharding in values for pair in _sized(value, sharding)]
+    while wrong := [cut for pair in sized for cut in _misplaced(*pair, rule, cuts)]:
         for factor in wrong:
             cuts[factor] = ()
     return cuts
@@ -177,15 +177,15 @@ def _allowed(step: Step, rule: ShardingRule) -> set[int]:
     A factor that passes through is in every result: one without it would be of the whole. What is
     summed over is in none.
     """
-    results = [{factor for each in tensor for factor in each} for tensor in rule.results]
-    operands = {factor for tensor in rule.operands for each in tensor for factor in each}
+    results = [{factor for dimension in tensor for factor in dimension} for tensor in rule.results]
+    operands = {factor for tensor in rule.operands for dimension in tensor for factor in dimension}
     can_add = all(_is_number(value.shape) for value in step.results)
-    found = set()
+    allowed = set()
     for factor in operands - rule.blocked:
-        kind, of = rule.kind(factor), [factor in each for each in results]
+        kind, of = rule.kind(factor), [factor in result for result in results]
         if (kind == PASS_THROUGH and all(of)) or (kind == REDUCTION and can_add and not any(of)):
-            found.add(factor)
-    return found
+            allowed.add(factor)
+    return allowed
 
 
 def _is_number(shape: Any) -> bool:
@@ -194,14 +194,14 @@ def _is_number(shape: Any) -> bool:
 
 def _even(parts: Sequence[Part], size: int, used: Sequence[Part], mesh: Mesh) -> tuple[Part, ...]:
     """The first of some axes that are whole, free, and cut a size into equal pieces."""
-    found: list[Part] = []
+    even: list[Part] = []
     for part in parts:
-        is_free = not any(part.overlaps(each) for each in used)
+        is_free = not any(part.overlaps(taken) for taken in used)
         if part != mesh.whole_axes[part.name] or not is_free or size % part.size:
             break
-        found.append(part)
+        even.append(part)
         size //= part.size
-    return tuple(found)
+    return tuple(even)
 
 
 def _sized(value: Value, dimensions: Sequence[Sequence[int]]) -> Iterator[tuple[Any, int]]:
@@ -223,9 +223,9 @@ def _sharding(mesh: Mesh, dimensions: Sequence[Sequence[int]], cuts: Cuts) -> Te
     parts = [
         merged([part for factor in factors for part in cuts[factor]]) for factors in dimensions
     ]
-    found = TensorSharding.closed(mesh, len(parts)).with_parts(parts)
-    rest = [name for name in mesh.axis_names if name not in found.cut_along]
-    return found.replicated_along(rest, None)
+    sharding = TensorSharding.closed(mesh, len(parts)).with_parts(parts)
+    rest = [name for name in mesh.axis_names if name not in sharding.cut_along]
+    return sharding.replicated_along(rest, None)
 
 
 def _local(op: Operation, pieces: Sequence[Shape], groups: Any) -> Graph:

@@ -85,7 +85,7 @@ class Trial:
     def _evaluated(self, operands: Arrays) -> list[np.ndarray]:
         """The results by the operation's reference."""
         with np.errstate(all="ignore"), nested():
-            return [np.asarray(each) for each in as_tuple(self.operation.reference(*operands))]
+            return [np.asarray(result) for result in as_tuple(self.operation.reference(*operands))]
 
     @cached_property
     def monoid(self) -> str | None:
@@ -104,8 +104,8 @@ class Trial:
 
     def depends(self, operands: Places) -> bool:
         """Whether results depend on these operands."""
-        found = self._evaluated(self._within(operands, slice(0), self.others))
-        return not all(map(_equal, self.results, found))
+        results = self._evaluated(self._within(operands, slice(0), self.others))
+        return not all(map(_equal, self.results, results))
 
     def is_block_by_block(self, operands: Places, results: Places) -> bool | None:
         """Whether what it gives for blocks are blocks of the results; None: it takes no blocks."""
@@ -123,8 +123,8 @@ class Trial:
 
     def adds_up(self, operands: Places) -> bool:
         """Whether results add up, where nothing stands for the other blocks."""
-        found = self._of_blocks(operands, next(_halves(operands)))
-        if found and any(x.shape != y.shape for x, y in zip(found, self.results, strict=True)):
+        results = self._of_blocks(operands, next(_halves(operands)))
+        if results and any(x.shape != y.shape for x, y in zip(results, self.results, strict=True)):
             return False
         # What is there without any block is in each of two partial results.
         identities = [
@@ -141,7 +141,7 @@ class Trial:
     def adds_up_block_by_block(self, operands: Places) -> bool:
         """Whether what it gives for blocks, which it must take, adds up."""
         parts = [self._of_blocks(operands, indices) for indices in _halves(operands)]
-        columns = zip(self.results, *[each or [] for each in parts], strict=False)
+        columns = zip(self.results, *[part or [] for part in parts], strict=False)
         sums = [(w, x + y) for w, x, y in columns if w.shape == x.shape == y.shape]
         return len(sums) == len(self.results) and all(_equal(*pair) for pair in sums)
 
@@ -226,16 +226,16 @@ def _places(
     """Where a factor is in each array; None where an array is not just what its factors say."""
     places: list[Place | None] = []
     for tensor, array in zip(tensors, arrays, strict=True):
-        flat = [each for dimension in tensor for each in dimension]
+        flat = [factor for dimension in tensor for factor in dimension]
         if factor not in flat:
             places.append(None)
             continue
-        split = [prod(rule.sizes[each] for each in dimension) for dimension in tensor]
+        split = [prod(rule.sizes[factor] for factor in dimension) for dimension in tensor]
         if split != list(array.shape):
             return None
         firsts = [dimension[0] for dimension in tensor]
         at = firsts.index(factor) if factor in firsts else ABSENT
-        places.append(Place(tuple(rule.sizes[each] for each in flat), flat.index(factor), at))
+        places.append(Place(tuple(rule.sizes[number] for number in flat), flat.index(factor), at))
     return places
 
 
@@ -256,10 +256,10 @@ def probed_rule(operation: Operation, shapes: ShapeList) -> ShardingRule | None:
     for smaller in (_smaller(operation, shapes), operation.array_shapes(shapes)):
         if smaller is not None and sum(shape.size for shape in smaller) <= _MOST_ELEMENTS:
             try:
-                found = _Probe(Trial(operation, smaller))
+                probe = _Probe(Trial(operation, smaller))
             except Exception:  # whatever a user's function raises
                 continue
-            return found.rule(shapes, as_tuple(operation.infer(tuple(shapes))))
+            return probe.rule(shapes, as_tuple(operation.infer(tuple(shapes))))
     return None
 
 
@@ -274,12 +274,12 @@ def _smaller(operation: Operation, shapes: ShapeList) -> list[Shape] | None:
     def shrunk(shape: Shape) -> Shape:
         return shape.with_dimensions([renamed.get(size, size) for size in shape.dimensions])
 
-    given = [*map(shrunk, arrays)]
+    operands = [*map(shrunk, arrays)]
     try:
-        found = as_tuple(operation.infer(tuple(given)))
+        found = as_tuple(operation.infer(tuple(operands)))
     except MinixlaError:
         return None
-    return given if list(found) == [*map(shrunk, results)] else None
+    return operands if list(found) == [*map(shrunk, results)] else None
 
 
 class _Probe:
@@ -319,9 +319,9 @@ class _Probe:
         result[index] = dimension
         places = self._places(trial.results, result)
         options = []
-        for number, found in enumerate(self._options(0, trial.operands, size)):
+        for number, option in enumerate(self._options(0, trial.operands, size)):
             linked = []
-            for at in found[:-1]:
+            for at in option[:-1]:
                 chosen = [ABSENT] * count
                 chosen[number] = at
                 if trial.is_local(self._places(trial.operands, chosen), places):
@@ -329,8 +329,8 @@ class _Probe:
             options.append([*linked, ABSENT])
         others = self._options(count, trial.results, size)
         others[index] = [dimension]
-        for each in islice(product(*options, *others), _MOST_CHOICES):
-            chosen, results = [*each[:count]], [*each[count:]]
+        for choice in islice(product(*options, *others), _MOST_CHOICES):
+            chosen, results = [*choice[:count]], [*choice[count:]]
             pair = self._places(trial.operands, chosen), self._places(trial.results, results)
             if any(pair[0]) and trial.is_local(*pair) and trial.is_block_by_block(*pair):
                 self._take(self.passing, chosen, results)
@@ -340,7 +340,7 @@ class _Probe:
         """Finds a factor of this size that is summed over; whether there is one."""
         trial = self.trial
         choices = [*islice(product(*self._options(0, trial.operands, size)), _MOST_CHOICES)]
-        for chosen in sorted(choices, key=lambda each: each.count(ABSENT)):
+        for chosen in sorted(choices, key=lambda choice: choice.count(ABSENT)):
             places = self._places(trial.operands, chosen)
             if any(places) and trial.depends(places) and trial.adds_up_block_by_block(places):
                 self._take(self.summed, list(chosen), [ABSENT] * len(trial.results))
@@ -359,11 +359,13 @@ class _Probe:
         for kind, factors in ((PASS_THROUGH, self.passing), (REDUCTION, self.summed)):
             for chosen in factors:
                 pairs = zip((*chosen[0], *chosen[1]), sizes, strict=True)
-                size = next(each[at] for at, each in pairs if at != ABSENT)
+                size = next(operand_sizes[at] for at, operand_sizes in pairs if at != ABSENT)
                 builder.add(*chosen, size, kind)
         for index, free in enumerate(self._free):
-            for dimension in sorted(each for each in free if sizes[index][each] > 1):
+            for dimension in sorted(
+                dimension_index for dimension_index in free if sizes[index][dimension_index] > 1
+            ):
                 places = [dimension if i == index else ABSENT for i in range(len(arrays))]
-                own = places[: len(operands)], places[len(operands) :]
-                builder.add(*own, sizes[index][dimension], NEED_REPLICATION)
+                split = places[: len(operands)], places[len(operands) :]
+                builder.add(*split, sizes[index][dimension], NEED_REPLICATION)
         return builder.build()

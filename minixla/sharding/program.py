@@ -125,13 +125,13 @@ class Step:
 
     def again(self, block: "Block", values: dict[Value, Value]) -> "Step":
         """A copy in a block; `values` are those to read in place of others, and get the results."""
-        operands = [values.get(each, each) for each in self.operands]
+        operands = [values.get(operand, operand) for operand in self.operands]
         shapes = [value.shape for value in self.results]
         made = Step(self.op, operands, shapes, block, self.source)
         for old, new in zip(self.results, made.results, strict=True):
             new.sharding, values[old] = old.sharding, new
         made.callee, made.stated_rule = self.callee, self.stated_rule
-        made.blocks = [each.copied_to(Block(made), values) for each in self.blocks]
+        made.blocks = [block.copied_to(Block(made), values) for block in self.blocks]
         return made
 
     def __repr__(self) -> str:
@@ -173,8 +173,8 @@ class Block:
         for old in self.inputs:
             values[old] = made.add_input(old.shape)
             values[old].sharding = old.sharding
-        made.steps = [each.again(made, values) for each in self.steps]
-        made.outputs = [values.get(each, each) for each in self.outputs]
+        made.steps = [step.again(made, values) for step in self.steps]
+        made.outputs = [values.get(output, output) for output in self.outputs]
         return made
 
     def walk(self) -> Iterator[Step]:
@@ -210,16 +210,16 @@ class Block:
 
     def uses(self) -> "dict[Value, list[Use]]":
         """Where values are read in it and in blocks within, in order; see `Program.uses`."""
-        found: dict[Value, list[Use]] = {}
-        self._collect_uses(found)
-        return found
+        uses_of: dict[Value, list[Use]] = {}
+        self._collect_uses(uses_of)
+        return uses_of
 
     def _collect_uses(self, found: "dict[Value, list[Use]]") -> None:
         for step in self.steps:
             for number, value in enumerate(step.operands):
                 found.setdefault(value, []).append(Use(step, number))
-            for each in step.blocks:
-                each._collect_uses(found)
+            for block in step.blocks:
+                block._collect_uses(found)
         for number, value in enumerate(self.outputs):
             found.setdefault(value, []).append(Use(self, number))
 
@@ -331,10 +331,10 @@ class Program:
 
     def uses(self) -> dict[Value, list[Use]]:
         """Where each value is read, in order; values that nobody reads are not there."""
-        found: dict[Value, list[Use]] = {}
+        uses_of: dict[Value, list[Use]] = {}
         for function in self.functions.values():
-            found |= function.uses()
-        return found
+            uses_of |= function.uses()
+        return uses_of
 
     def read_instead(self, values: Mapping[Value, Value]) -> None:
         """Has values read in place of others, everywhere."""
@@ -344,7 +344,7 @@ class Program:
     def graphs(self) -> dict[str, Graph]:
         """Each function as a graph with its annotations, by name."""
         writer = _Writer(self)
-        return {name: writer.function(each) for name, each in self.functions.items()}
+        return {name: writer.function(function) for name, function in self.functions.items()}
 
     def graph(self, name: str = "main") -> Graph:
         """One function as a graph; by default the main one."""
@@ -352,11 +352,13 @@ class Program:
 
     def __str__(self) -> str:
         made = self.graphs()
-        functions = {name: (made[name], each.is_public) for name, each in self.functions.items()}
+        functions = {
+            name: (made[name], function.is_public) for name, function in self.functions.items()
+        }
         attributes = {
-            name: f"{ORIGINAL_NAME} = {quoted(each.original_name)}"
-            for name, each in self.functions.items()
-            if each.original_name is not None
+            name: f"{ORIGINAL_NAME} = {quoted(function.original_name)}"
+            for name, function in self.functions.items()
+            if function.original_name is not None
         }
         return Emitter().module(made[self.main.name], functions, attributes)
 
@@ -369,16 +371,16 @@ class _Reader:
         self.names = {id(graph): name for name, graph in graphs.items()}
 
     def function(self, name: str) -> Function:
-        found = self.program.functions
-        if name not in found:
+        functions = self.program.functions
+        if name not in functions:
             graph = self.graphs[name]
             made = Function(name, name in self.public)
             self.fill(made, graph, None)
             notes = graph.annotations or Annotations()
             made.output_shardings = list(notes.outputs) or [None] * len(graph.outputs)
             self.program.meshes.update(notes.meshes)
-            found[name] = made
-        return found[name]
+            functions[name] = made
+        return functions[name]
 
     def called(self, graph: Graph) -> Function:
         """The function that computes a graph."""
@@ -394,21 +396,21 @@ class _Reader:
         """The steps of a graph in a block, whose inputs are values outside if some are given."""
         notes = graph.annotations or Annotations()
         block.name = block.name or graph.name
-        for each in graph.inputs:
+        for value in graph.inputs:
             if inputs is None:
-                block.add_input(each.shape).sharding = notes.values.get(each)
+                block.add_input(value.shape).sharding = notes.values.get(value)
         values = dict(zip(graph.inputs, block.inputs if inputs is None else inputs, strict=True))
         for instruction in graph.instructions:
             step = self.step(block, instruction, values)
-            for each in instruction.results:
-                if each in notes.values:
-                    values[each].sharding = notes.values[each]
-                if each in notes.rules:
-                    step.stated_rule = notes.rules[each]
-        block.outputs = [values[each] for each in graph.outputs]
+            for result in instruction.results:
+                if result in notes.values:
+                    values[result].sharding = notes.values[result]
+                if result in notes.rules:
+                    step.stated_rule = notes.rules[result]
+        block.outputs = [values[output] for output in graph.outputs]
 
     def step(self, block: Block, instruction: Instruction, values: dict[GraphValue, Value]) -> Step:
-        op, operands = instruction.op, [values[each] for each in instruction.operands]
+        op, operands = instruction.op, [values[operand] for operand in instruction.operands]
         is_group, is_choice = isinstance(op, ShardingGroup), isinstance(op, Conditional)
         shapes = () if is_group else instruction.shapes
         taken = operands[:1] if is_choice else operands
@@ -436,7 +438,7 @@ class _Writer:
             graph = self.block(function)
             notes = graph.annotations or Annotations()
             outputs = function.output_shardings
-            outputs = tuple(outputs) if any(each is not None for each in outputs) else ()
+            outputs = tuple(outputs) if any(output is not None for output in outputs) else ()
             meshes = self.program.meshes
             if outputs or graph.annotations or meshes:
                 notes = replace(notes, outputs=outputs, meshes=dict(meshes))
@@ -447,39 +449,39 @@ class _Writer:
     def block(self, block: Block, captured: Sequence[Value] = ()) -> Graph:
         """A block as a graph whose last inputs stand for the values outside that it reads."""
         read = (*block.inputs, *captured)
-        inputs = [GraphValue(each.shape, None, number) for number, each in enumerate(read)]
+        inputs = [GraphValue(value.shape, None, number) for number, value in enumerate(read)]
         values = dict(zip(read, inputs, strict=True))
         notes: dict[GraphValue, Any] = {}
         rules: dict[GraphValue, Any] = {}
-        for each in block.inputs:
-            if each.sharding is not None:
-                notes[values[each]] = each.sharding
+        for value in block.inputs:
+            if value.sharding is not None:
+                notes[values[value]] = value.sharding
         made: list[Instruction] = []
         for step in block.steps:
             made.append(self.step(step, values))
-            for each in step.results:
-                if each.sharding is not None:
-                    notes[values[each]] = each.sharding
+            for result in step.results:
+                if result.sharding is not None:
+                    notes[values[result]] = result.sharding
             if step.stated_rule is not None:
                 rules[values[step.results[0]]] = step.stated_rule
-        outputs = [values[each] for each in block.outputs]
+        outputs = [values[output] for output in block.outputs]
         annotations = Annotations(notes, rules=rules) if notes or rules else None
         return Graph(inputs, made, outputs, block.name, annotations)
 
     def step(self, step: Step, values: dict[Value, GraphValue]) -> Instruction:
-        op, operands = step.op, [values[each] for each in step.operands]
+        op, operands = step.op, [values[operand] for operand in step.operands]
         if step.callee is not None:
             op = Call(self.function(step.callee))
         elif step.blocks:
             captured = captures(step) if isinstance(op, Conditional) else ()
-            operands += [values[each] for each in captured]
-            graphs = iter([self.block(each, captured) for each in step.blocks])
+            operands += [values[value] for value in captured]
+            graphs = iter([self.block(block, captured) for block in step.blocks])
             op = op.changed(lambda value: _replaced(value, graphs))
         if isinstance(op, ShardingGroup):
             made = Instruction(op, tuple(operands), operands[0].shape, step.source)
             values[step.operands[0]] = made.results[0]
             return made
-        shapes = op.infer(tuple([each.shape for each in operands]))
+        shapes = op.infer(tuple([operand.shape for operand in operands]))
         made = Instruction(op, tuple(operands), shapes, step.source)
         values.update(zip(step.results, made.results, strict=True))
         return made
@@ -487,14 +489,14 @@ class _Writer:
 
 def _replaced(value: Any, graphs: Iterator[Graph]) -> Any:
     if type(value) is tuple:  # Dimension numbers are tuples of classes of their own.
-        return tuple([_replaced(each, graphs) for each in value])
+        return tuple([_replaced(element, graphs) for element in value])
     return next(graphs) if isinstance(value, Graph) else value
 
 
 def captures(step: Step) -> list[Value]:
     """The values outside that a step's blocks read, in the order in which they do."""
-    inner = [each for block in step.blocks for each in block.blocks()]
-    own = {value for block in inner for value in block.inputs}
-    own.update(value for block in inner for each in block.steps for value in each.results)
+    inner = [inner_block for block in step.blocks for inner_block in block.blocks()]
+    local = {value for block in inner for value in block.inputs}
+    local.update(value for block in inner for step in block.steps for value in step.results)
     read = dict.fromkeys(value for block in step.blocks for value in block.uses())
-    return [each for each in read if each not in own]
+    return [captured for captured in read if captured not in local]

@@ -69,12 +69,12 @@ class TensorSharding:
     ) -> None:
         try:
             axes = {"replicated": tuple(replicated), "unreduced": tuple(unreduced)}
-            own = {"mesh": mesh, "dimensions": tuple(dimensions), **axes, "mesh_name": mesh_name}
-            vars(self).update(own)
+            fields = {"mesh": mesh, "dimensions": tuple(dimensions), **axes, "mesh_name": mesh_name}
+            vars(self).update(fields)
             _check(self)
         except (AttributeError, TypeError):  # propagation makes many: only here is time for more
             are_dimensions = _are(DimensionSharding, dimensions) and all(
-                _are(AxisRef, each.axes) for each in dimensions
+                _are(AxisRef, dimension.axes) for dimension in dimensions
             )
             check_arguments(
                 "TensorSharding",
@@ -133,27 +133,27 @@ class TensorSharding:
     @property
     def lists(self) -> list[tuple[AxisRef, ...]]:
         """The axes of each dimension, those that are replicated, and those that are unreduced."""
-        return [*[each.axes for each in self.dimensions], self.replicated, self.unreduced]
+        return [*[dimension.axes for dimension in self.dimensions], self.replicated, self.unreduced]
 
     @property
     def cut_along(self) -> set[str]:
         """The names of the axes that cut dimensions."""
-        return {axis.name for each in self.dimensions for axis in each.axes}
+        return {axis.name for dimension in self.dimensions for axis in dimension.axes}
 
     @property
     def is_closed(self) -> bool:
         """Whether every dimension is."""
-        return all(each.is_closed for each in self.dimensions)
+        return all(dimension.is_closed for dimension in self.dimensions)
 
     @property
     def is_replicated(self) -> bool:
         """Whether every device holds the whole."""
-        return not self.unreduced and not any(each.axes for each in self.dimensions)
+        return not self.unreduced and not any(dimension.axes for dimension in self.dimensions)
 
     @cached_property
     def parts(self) -> tuple[tuple[Part, ...], ...]:
         """The axes of each dimension with their sizes."""
-        return tuple([tuple(map(self.mesh.part, each.axes)) for each in self.dimensions])
+        return tuple([tuple(map(self.mesh.part, dimension.axes)) for dimension in self.dimensions])
 
     def of(self, **changed: Any) -> "TensorSharding":
         """The same with some attributes changed."""
@@ -268,7 +268,7 @@ def _axes(mesh: Mesh, names: Any) -> tuple[AxisRef, ...]:
 
 
 def _are(kind: type, values: Any) -> bool:
-    return isinstance(values, (tuple, list)) and all(isinstance(each, kind) for each in values)
+    return isinstance(values, (tuple, list)) and all(isinstance(value, kind) for value in values)
 
 
 def _check(sharding: TensorSharding) -> None:
@@ -280,11 +280,11 @@ def _check(sharding: TensorSharding) -> None:
     if mesh.is_maximal and sharding.dimensions:
         problem = f"a mesh of one device, and a sharding of {sharding.rank} dimensions"
         raise _refusal(sharding, problem, "A sharding on one device has no dimensions.")
-    for number, each in enumerate(sharding.dimensions):
-        if each.priority is not None and not 0 <= each.priority <= _MOST:
-            problem = f"dimension {number} has priority {each.priority}"
+    for number, dimension in enumerate(sharding.dimensions):
+        if dimension.priority is not None and not 0 <= dimension.priority <= _MOST:
+            problem = f"dimension {number} has priority {dimension.priority}"
             raise _refusal(sharding, problem, "Priorities are 0 or more.")
-        if each.priority is not None and each.is_closed and not each.axes:
+        if dimension.priority is not None and dimension.is_closed and not dimension.axes:
             problem = f"dimension {number} has a priority, but is empty and closed"
             advice = "Leave the priority out: there is nothing to propagate."
             raise _refusal(sharding, problem, advice)
@@ -339,5 +339,5 @@ def _problem_of(mesh: Mesh, axis: AxisRef) -> tuple[str, str] | None:
 
 
 def _refusal(sharding: TensorSharding, problem: str, advice: str) -> ShardingError:
-    given = [f"sharding: {sharding}", f"mesh: {sharding.mesh}"]
-    return explain(ShardingError, "sharding", problem, given, advice)
+    details = [f"sharding: {sharding}", f"mesh: {sharding.mesh}"]
+    return explain(ShardingError, "sharding", problem, details, advice)

@@ -26,8 +26,8 @@ class _Reader:
 
     def peek(self) -> str:
         """The next token, or nothing at the end."""
-        found = _TOKEN.match(self.text, self.place)
-        return "" if found is None else found[0].strip()
+        match = _TOKEN.match(self.text, self.place)
+        return "" if match is None else match[0].strip()
 
     def take(self, wanted: str | None = None) -> str:
         """The next token, which must be `wanted` if that is given."""
@@ -47,12 +47,12 @@ class _Reader:
     def listed(self, ends: str, read: Callable[[], Item]) -> list[Item]:
         """Items between brackets, with commas between them."""
         self.take(ends[0])
-        found: list[Item] = []
+        items: list[Item] = []
         while not self.took(ends[1]):
-            if found:
+            if items:
                 self.take(",")
-            found.append(read())
-        return found
+            items.append(read())
+        return items
 
     def number(self) -> int:
         token = self.take()
@@ -87,7 +87,7 @@ class _Reader:
             is_closed = not self.took("?")
             return self.axis() if is_closed else None
 
-        axes = [each for each in self.listed("{}", entry) if each is not None]
+        axes = [axis for axis in self.listed("{}", entry) if axis is not None]
         token, priority = self.peek(), None
         if re.fullmatch(r"p\d+", token):
             priority = int(self.take()[1:])
@@ -116,28 +116,28 @@ class _Reader:
     def mesh_or_symbol(self) -> tuple[Mesh, str | None]:
         if self.took("mesh"):
             return self.mesh(), None
-        found = _SYMBOL.match(self.text, self.place)
-        if found is None:
+        match = _SYMBOL.match(self.text, self.place)
+        if match is None:
             self.refuse("a mesh (@name, or mesh<...>) is expected")
-        self.place, name = found.end(), found[2] if found[1] is None else unquoted(found[1])
+        self.place, name = match.end(), match[2] if match[1] is None else unquoted(match[1])
         if name not in self.meshes:
-            known = ", ".join(self.meshes) or "none"
-            self.refuse(f"mesh @{name} is unknown; there are: {known}")
+            names = ", ".join(self.meshes) or "none"
+            self.refuse(f"mesh @{name} is unknown; there are: {names}")
         return self.meshes[name], name
 
     def sharding(self) -> TensorSharding:
         self.take("<")
         mesh, name = self.mesh_or_symbol()
         self.take(",")
-        found: dict[str, Any] = {"dimensions": tuple(self.listed("[]", self.dimension))}
+        fields: dict[str, Any] = {"dimensions": tuple(self.listed("[]", self.dimension))}
         while self.took(","):
             label = self.take()
-            if label not in ("replicated", "unreduced") or label in found:
+            if label not in ("replicated", "unreduced") or label in fields:
                 self.refuse(f"{label} is not expected")
             self.take("=")
-            found[label] = tuple(self.listed("{}", self.axis))
+            fields[label] = tuple(self.listed("{}", self.axis))
         self.take(">")
-        return TensorSharding(mesh, **found, mesh_name=name)
+        return TensorSharding(mesh, **fields, mesh_name=name)
 
     def end(self, value: Item) -> Item:
         """A value, where nothing comes after it."""
@@ -147,8 +147,8 @@ class _Reader:
 
     def refuse(self, problem: str) -> NoReturn:
         """Raises the error at the current place."""
-        shown = self.text[max(0, self.place - 60) : self.place + 60].strip()
-        given = [f"at {self.place}: {shown[:120]!r}"]
+        context = self.text[max(0, self.place - 60) : self.place + 60].strip()
+        given = [f"at {self.place}: {context[:120]!r}"]
         advice = 'Meshes are written <["x"=2]>, shardings <@mesh, [{"x"}, {?}]>, as SDY does.'
         raise explain(ShardingError, self.what, problem, given, advice)
 
@@ -209,9 +209,9 @@ def parse_shardings(text: str, meshes: Mapping[str, Mesh]) -> list[TensorShardin
     """Shardings of several values, `#sdy.sharding_per_value<[<...>]>`; see parse_sharding."""
     reader = _started(text, "#sdy.sharding_per_value", "sharding_per_value", meshes)
     reader.take("<")
-    found = reader.listed("[]", reader.sharding)
+    shardings = reader.listed("[]", reader.sharding)
     reader.take(">")
-    return reader.end(found)
+    return reader.end(shardings)
 
 
 def parse_axes(text: str) -> list[str]:
@@ -222,6 +222,6 @@ def parse_axes(text: str) -> list[str]:
 def parse_axis_list(text: str) -> list[AxisRef]:
     """Axes and parts of axes, `#sdy<axis_ref_list{"x", "y":(1)2}>`."""
     reader = _Reader(re.sub(r"^\s*#sdy<\w+", "", text), "axes", {})
-    found = reader.listed("{}", reader.axis)
+    axes = reader.listed("{}", reader.axis)
     reader.took(">")
-    return reader.end(found)
+    return reader.end(axes)

@@ -39,13 +39,13 @@ def stated_sharding(value: Value) -> TensorSharding | None:
         if not is_result:
             return None
         return value.sharding or own_shardings(step.results)[value.index]
-    given = op.out_shardings if is_result else op.in_shardings
-    if given is None:
+    stated = op.out_shardings if is_result else op.in_shardings
+    if stated is None:
         return None
-    found = given[value.index]
+    sharding = stated[value.index]
     if isinstance(op, ManualComputation) and not is_result:
-        return without_axes(found, op.manual_axes)
-    return found
+        return without_axes(sharding, op.manual_axes)
+    return sharding
 
 
 def own_shardings(values: Sequence[Value]) -> list[TensorSharding | None]:
@@ -67,7 +67,7 @@ def in_one_attribute(
     if first is None:
         return [*given]
     pairs = zip(given, values, strict=True)
-    return [each or first.saying_nothing(value.shape) for each, value in pairs]
+    return [sharding or first.saying_nothing(value.shape) for sharding, value in pairs]
 
 
 def put(value: Value, sharding: TensorSharding) -> None:
@@ -81,9 +81,9 @@ def put(value: Value, sharding: TensorSharding) -> None:
             sharding = with_axes_of(sharding, op.in_shardings[value.index], op.manual_axes)
         name, values = ("in", step.operands) if is_input else ("out", step.results)
         name = f"{name}_shardings"
-        given = getattr(op, name) or [sharding.saying_nothing(each.shape) for each in values]
-        found = *given[: value.index], sharding, *given[value.index + 1 :]
-        step.op = op.replace(**{name: found})
+        stated = getattr(op, name) or [sharding.saying_nothing(value.shape) for value in values]
+        shardings = *stated[: value.index], sharding, *stated[value.index + 1 :]
+        step.op = op.replace(**{name: shardings})
     else:
         value.sharding = sharding
 
@@ -98,8 +98,8 @@ def change_shardings(program: Program, change: Change) -> None:
 
     for function in program.functions.values():
         _change_values(function.inputs, change)
-        found = function.output_shardings
-        function.output_shardings = [each and change(each) for each in found]
+        shardings = function.output_shardings
+        function.output_shardings = [sharding and change(sharding) for sharding in shardings]
         for step in function.walk():
             _change_values(step.results, change)
             if shardings_of(step.op):
@@ -107,8 +107,8 @@ def change_shardings(program: Program, change: Change) -> None:
 
 
 def _change_values(values: Sequence[Value], change: Change) -> None:
-    for each in values:
-        each.sharding = each.sharding and change(each.sharding)
+    for value in values:
+        value.sharding = value.sharding and change(value.sharding)
 
 
 def keep_axes(sharding: TensorSharding, is_kept: Callable[[AxisRef], bool]) -> TensorSharding:
@@ -118,7 +118,9 @@ def keep_axes(sharding: TensorSharding, is_kept: Callable[[AxisRef], bool]) -> T
         return tuple(filter(is_kept, axes))
 
     return sharding.of(
-        dimensions=[replace(each, axes=kept(each.axes)) for each in sharding.dimensions],
+        dimensions=[
+            replace(dimension, axes=kept(dimension.axes)) for dimension in sharding.dimensions
+        ],
         replicated=kept(sharding.replicated),
         unreduced=kept(sharding.unreduced),
     )
@@ -138,6 +140,8 @@ def with_axes_of(
     """
     manual, mesh = keep_axes(other, lambda axis: axis.name in names), other.mesh
     pairs = zip(manual.dimensions, sharding.dimensions, strict=True)
-    dimensions = [replace(own, axes=(*first.axes, *own.axes)) for first, own in pairs]
+    dimensions = [
+        replace(dimension, axes=(*first.axes, *dimension.axes)) for first, dimension in pairs
+    ]
     replicated = mesh.listed(map(mesh.part, (*manual.replicated, *sharding.replicated)))
     return sharding.of(dimensions=dimensions, replicated=replicated)

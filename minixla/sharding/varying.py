@@ -53,20 +53,28 @@ def varying(graph: Graph, given: tuple[Names, ...], mesh: Mesh) -> tuple[Names, 
         given: the same for each input.
         mesh: the devices.
     """
-    trace, known = _VaryingTrace(None, mesh), {}
+    trace, by_value = _VaryingTrace(None, mesh), {}
     for value, axes in zip(graph.inputs, given, strict=True):
-        known[value] = Varying(Axes(axes))
+        by_value[value] = Varying(Axes(axes))
     for step in graph.instructions:  # which is faster than `entered_graph`
-        own = [known[each] for each in step.operands]
-        if step.op.is_elementwise and own and not any(each.elements for each in own):
-            axes = own[0].axes
-            if all(each.axes <= axes for each in own):
-                known.update(dict.fromkeys(step.results, own[0]))
+        operands = [by_value[operand] for operand in step.operands]
+        if (
+            step.op.is_elementwise
+            and operands
+            and not any(operand.elements for operand in operands)
+        ):
+            axes = operands[0].axes
+            if all(operand.axes <= axes for operand in operands):
+                by_value.update(dict.fromkeys(step.results, operands[0]))
                 continue
-        shapes = [each.shape for each in step.operands]
-        known.update(zip(step.results, trace.rule(step.op, shapes, own, step.shapes), strict=True))
-    found = [known[each].axes for each in graph.outputs]
-    return tuple([tuple([name for name in mesh.axis_names if name in axes]) for axes in found])
+        shapes = [operand.shape for operand in step.operands]
+        by_value.update(
+            zip(step.results, trace.rule(step.op, shapes, operands, step.shapes), strict=True)
+        )
+    axes_of_outputs = [by_value[output].axes for output in graph.outputs]
+    return tuple(
+        [tuple([name for name in mesh.axis_names if name in axes]) for axes in axes_of_outputs]
+    )
 
 
 class _Varied(WrappingTracer):
@@ -106,10 +114,19 @@ class _VaryingTrace(Trace):
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
         values, known, _ = unwrapped(self, _Varied, operands)
         results = self.parent.process(operation, tuple(values))
-        shapes = [shape_of(each) for each in (results if type(results) is tuple else (results,))]
-        given = [each or _SAME for each in known]
-        found = self.rule(operation, list(map(shape_of, values)), given, shapes)
-        return wrapped(self, _Varied, results, found if type(results) is tuple else found[0])
+        shapes = [
+            shape_of(result) for result in (results if type(results) is tuple else (results,))
+        ]
+        operands_varying = [varying_axes or _SAME for varying_axes in known]
+        varying_results = self.rule(
+            operation, list(map(shape_of, values)), operands_varying, shapes
+        )
+        return wrapped(
+            self,
+            _Varied,
+            results,
+            varying_results if type(results) is tuple else varying_results[0],
+        )
 
     def rule(
         self, op: Any, shapes: Sequence[Any], known: Sequence[Varying], results: Sequence[Any]
@@ -128,7 +145,7 @@ class _VaryingTrace(Trace):
             axes = self._exchanged(op, axes)
         elif isinstance(op, ReplicaId) or op.has_side_effect:
             axes = self.axes
-        elif known and all(each.elements for each in known):
+        elif known and all(operand.elements for operand in known):
             return self._computed(op, shapes, known, results) or [Varying(axes)] * len(results)
         return [Varying(axes)] * len(results)
 
@@ -136,20 +153,23 @@ class _VaryingTrace(Trace):
         if not isinstance(op, RunsPrograms):
             return entered_graph(op.computations[0], self, known).known
         if not isinstance(op, Call):  # a step of a loop has a part of an array
-            known = tuple([Varying(each.axes) for each in known])
+            known = tuple([Varying(operand.axes) for operand in known])
         # Operands before those of the programs decide which one runs.
         count = len(known) - len(op.computations[0].inputs)
-        deciding, (_, given, found) = _union(known[:count]), op.entered(self, known[count:])
+        deciding, (_, entered, outputs) = _union(known[:count]), op.entered(self, known[count:])
         if isinstance(op, While):
-            deciding |= _union(entered_graph(op.condition, self, given).known)
-        return [Varying(each.axes | deciding) for each in found] if deciding else found
+            deciding |= _union(entered_graph(op.condition, self, entered).known)
+        return [Varying(output.axes | deciding) for output in outputs] if deciding else outputs
 
     def _of_devices(self, op: ManualComputation, known: Sequence[Varying]) -> list[Varying]:
         """Of a program that runs along more axes: it cuts operands and puts results together."""
-        pairs, own = zip(known, op.in_shardings, strict=True), Axes(op.manual_axes)
-        cut = [(*(each.axes | (own - Axes(op.unmentioned(at)))),) for each, at in pairs]
-        found = varying(op.computation, tuple(cut), self.mesh)
-        return [Varying(Axes(each) - own) for each in found]
+        pairs, manual = zip(known, op.in_shardings, strict=True), Axes(op.manual_axes)
+        cut = [
+            (*(varying_axes.axes | (manual - Axes(op.unmentioned(at)))),)
+            for varying_axes, at in pairs
+        ]
+        outputs = varying(op.computation, tuple(cut), self.mesh)
+        return [Varying(Axes(axes) - manual) for axes in outputs]
 
     def _constant(self, literal: Literal) -> Varying:
         shape = literal.shape
@@ -162,13 +182,13 @@ class _VaryingTrace(Trace):
         """What follows from the numbers of devices, where that is one whole number."""
         if len(results) > 1 or results[0].size != 1 or not _is_whole(results[0]):
             return None
-        found, columns = [], [each.elements or () for each in known]
+        elements, columns = [], [operand.elements or () for operand in known]
         for number in range(max(map(len, columns))):
             rows = [column[number % len(column)] for column in columns]
             pairs = zip(rows, shapes, strict=True)
             arrays = [np.array(row, at.dtype).reshape(at.dimensions) for row, at in pairs]
-            found.append(tuple(np.ravel(op.reference(*arrays))))
-        return [self._of_elements(found)]
+            elements.append(tuple(np.ravel(op.reference(*arrays))))
+        return [self._of_elements(elements)]
 
     def _of_elements(self, elements: Sequence[tuple[Any, ...]]) -> Varying:
         if len(elements) == 1:
@@ -200,8 +220,8 @@ class _VaryingTrace(Trace):
         places = np.transpose(np.unravel_index(order, self.mesh.axis_sizes))
         differ = [(places[list(group)] != places[group[0]]).any(0) for group in groups if group]
         flags = np.any(differ, 0) if differ else [False] * len(self.mesh.order)
-        found = [name for name, flag in zip(self.mesh.order, flags, strict=True) if flag]
-        return Axes(found)
+        names = [name for name, flag in zip(self.mesh.order, flags, strict=True) if flag]
+        return Axes(names)
 
 
 def _is_whole(shape: Shape) -> bool:
@@ -209,11 +229,11 @@ def _is_whole(shape: Shape) -> bool:
 
 
 def _union(known: Sequence[Varying]) -> Axes:
-    return Axes().union(*[each.axes for each in known])
+    return Axes().union(*[varying_axes.axes for varying_axes in known])
 
 
 def _is_call(op: Any, shapes: Sequence[Any], results: Sequence[Any]) -> bool:
     """Whether an operation's results are those of its one program for its operands."""
     program, *others = op.computations
     sides = (program.input_shapes, tuple(shapes)), (program.output_shapes, tuple(results))
-    return not others and all(own == given for own, given in sides)
+    return not others and all(one == other for one, other in sides)

@@ -16,7 +16,11 @@ def verify(program: Program) -> None:
     Within a manual computation no sharding uses one of its axes.
     """
     for step in program.walk():
-        around = [each.op for each in step.around() if isinstance(each.op, ManualComputation)]
+        around = [
+            enclosing.op
+            for enclosing in step.around()
+            if isinstance(enclosing.op, ManualComputation)
+        ]
         if around:
             _check_axes(step, {name for op in around for name in op.manual_axes})
 
@@ -28,5 +32,5 @@ def _check_axes(step: Step, bound: Collection[str]) -> None:
             if name in bound:
                 problem = f'it operates on axis "{name}" which is already bound by a manual '
                 problem += "computation around it"
-                subject, given = step.op.builder_name, [f"sharding: {sharding}"]
-                raise explain(ShardingError, subject, problem, given, _ADVICE, step.source)
+                subject, details = step.op.builder_name, [f"sharding: {sharding}"]
+                raise explain(ShardingError, subject, problem, details, _ADVICE, step.source)

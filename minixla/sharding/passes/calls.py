@@ -12,17 +12,17 @@ from minixla.sharding.value_shardings import in_one_attribute, own_shardings
 
 def callees_first(program: Program) -> list[Function]:
     """The functions of a program, each behind those that it calls."""
-    found: dict[Function, None] = {}
+    order: dict[Function, None] = {}
     stack = list(reversed(program.functions.values()))
     while stack:
         function = stack[-1]
-        missing = [each for each in callees(function) if each not in found]
-        if function in found or not missing:
-            found.setdefault(function)
+        missing = [callee for callee in callees(function) if callee not in order]
+        if function in order or not missing:
+            order.setdefault(function)
             stack.pop()
         else:
             stack += reversed(missing)
-    return list(found)
+    return list(order)
 
 
 def callees(function: Function) -> Iterator[Function]:
@@ -64,7 +64,7 @@ def flatten_call_graph(program: Program) -> None:
 
 def order_callers_first(program: Program) -> None:
     """Sorts functions so that each stands before those that it calls (SDY: sdy-pre-order-funcs)."""
-    program.functions = {each.name: each for each in reversed(callees_first(program))}
+    program.functions = {function.name: function for function in reversed(callees_first(program))}
 
 
 def turn_calls_into_named_computations(
@@ -90,7 +90,7 @@ def turn_calls_into_named_computations(
                 called.add(step.callee)
                 _write_out(step)
     functions = program.functions.items()
-    program.functions = {name: each for name, each in functions if each not in called}
+    program.functions = {name: function for name, function in functions if function not in called}
     if add_data_flow_edges_on_named_computations:
         for function in program.functions.values():
             add_edges(function, NamedComputation)
@@ -100,9 +100,9 @@ def _write_out(step: Step) -> None:
     callee = step.callee
     assert callee is not None
     sides = map(own_shardings, (callee.inputs, step.results))
-    given: Any = [tuple(side) if any(side) else None for side in sides]
+    stated: Any = [tuple(side) if any(side) else None for side in sides]
     name = callee.original_name or callee.name
-    step.op = NamedComputation(step.op.computation, name, *given)
+    step.op = NamedComputation(step.op.computation, name, *stated)
     step.callee, step.blocks = None, [callee.copied_to(Block(step), {})]
     for value in (*step.results, *step.blocks[0].inputs):
         value.sharding = None
@@ -114,21 +114,21 @@ def copy_shardings_to_calls(program: Program) -> None:
     SDY: sdy-propagate-sharding-from-func-to-call.
     """
     for step in program.walk():
-        if step.callee is None or any(each.sharding for each in step.results):
+        if step.callee is None or any(result.sharding for result in step.results):
             continue
-        found = in_one_attribute(step.callee.output_shardings, step.results)
-        for value, sharding in zip(step.results, found, strict=True):
+        shardings = in_one_attribute(step.callee.output_shardings, step.results)
+        for value, sharding in zip(step.results, shardings, strict=True):
             value.sharding = sharding
 
 
 def remove_dead_functions(program: Program) -> None:
     """Takes functions away that none can be reached by which is public (MLIR: symbol-dce)."""
-    found: set[Function] = set()
-    stack = [each for each in program.functions.values() if each.is_public]
+    reached: set[Function] = set()
+    stack = [function for function in program.functions.values() if function.is_public]
     while stack:
         function = stack.pop()
-        if function not in found:
-            found.add(function)
+        if function not in reached:
+            reached.add(function)
             stack += callees(function)
     functions = program.functions.items()
-    program.functions = {name: each for name, each in functions if each in found}
+    program.functions = {name: function for name, function in functions if function in reached}

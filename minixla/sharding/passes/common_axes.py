@@ -24,7 +24,7 @@ _PRECEDENCE = NEED_REPLICATION, REDUCTION, PERMUTATION, PASS_THROUGH
 
 def axes_of(tensors: Sequence[Tensor], factor: int) -> set[Parts]:
     """The axes along which tensors are split that have a factor."""
-    return {each.factors[factor].parts for each in tensors if factor in each.factors}
+    return {tensor.factors[factor].parts for tensor in tensors if factor in tensor.factors}
 
 
 def are_compatible(tensors: Sequence[Tensor], rule: ShardingRule) -> bool:
@@ -32,17 +32,17 @@ def are_compatible(tensors: Sequence[Tensor], rule: ShardingRule) -> bool:
 
     They are split alike, along no axis twice, and whole along the factors that must be.
     """
-    found: list[Part] = []
-    if any(own.overflow for tensor in tensors for own in tensor.factors.values()):
+    common: list[Part] = []
+    if any(factor.overflow for tensor in tensors for factor in tensor.factors.values()):
         return False
     for factor in range(len(rule.sizes)):
         axes = axes_of(tensors, factor)
         if len(axes) > 1 or (factor in rule.need_replication and axes != {()}):
             return False
         for part in next(iter(axes), ()):
-            if any(part.overlaps(other) for other in found):
+            if any(part.overlaps(other) for other in common):
                 return False
-        found += next(iter(axes), ())
+        common += next(iter(axes), ())
     return True
 
 
@@ -56,8 +56,8 @@ def common_axes(tensors: Sequence[Tensor], sizes: Sequence[int], rule: ShardingR
     """
     arrays = [number for number, tensor in enumerate(tensors) if tensor.dimensions]
     if len(arrays) == 2 and not rule.need_replication:
-        pair = [(tensors[each], sizes[each]) for each in arrays]
-        if any(own.overflow for tensor, _ in pair for own in tensor.factors.values()):
+        pair = [(tensors[array], sizes[array]) for array in arrays]
+        if any(factor.overflow for tensor, _ in pair for factor in tensor.factors.values()):
             return _in_order(pair, rule)
         if all(len(factors) == 1 for tensor, _ in pair for factors in tensor.dimensions):
             return _preferred(pair, rule)
@@ -72,7 +72,9 @@ def _ranked(pair: Pair, rule: ShardingRule) -> list[Tensor]:
 
     def rank(given: tuple[Tensor, int]) -> tuple[bool, int, int]:
         tensor, size = given
-        moves = any(own.parts for key, own in tensor.factors.items() if key in rule.permutation)
+        moves = any(
+            factor.parts for key, factor in tensor.factors.items() if key in rule.permutation
+        )
         return not moves, size, size_of(_axes(tensor))
 
     return [tensor for tensor, _ in sorted(pair, key=rank, reverse=True)]
@@ -86,12 +88,12 @@ def _preferred(pair: Pair, rule: ShardingRule) -> list[Parts]:
     """The axes of one of two tensors, and those of factors that the other alone has."""
     better, other = _ranked(pair, rule)
     taken: list[Parts] = [()] * len(rule.sizes)
-    for factor, own in better.factors.items():
-        taken[factor] = own.parts
+    for factor, split in better.factors.items():
+        taken[factor] = split.parts
     held = _axes(better)
-    for factor, own in other.factors.items():
+    for factor, split in other.factors.items():
         if factor not in better.factors:
-            taken[factor] = _free(own.parts, held)
+            taken[factor] = _free(split.parts, held)
     return taken
 
 
@@ -103,13 +105,13 @@ def _in_order(pair: Pair, rule: ShardingRule) -> list[Parts]:
     """
     tensors = _ranked(pair, rule)
     axes, majors = _axes(tensors[0]), _majors(tensors, rule)
-    given = [_handed_out(axes, tensor, rule.sizes) for tensor in tensors]
+    assigned = [_handed_out(axes, tensor, rule.sizes) for tensor in tensors]
     taken: list[Parts] = []
     for factor in range(len(rule.sizes)):
-        found = [each[factor] for each in given if factor in each]
-        taken.append(shared_prefix(found[0], found[-1]))
+        choices = [parts[factor] for parts in assigned if factor in parts]
+        taken.append(shared_prefix(choices[0], choices[-1]))
     return [
-        parts if all(size_of(taken[each]) == rule.sizes[each] for each in majors[factor]) else ()
+        parts if all(size_of(taken[major]) == rule.sizes[major] for major in majors[factor]) else ()
         for factor, parts in enumerate(taken)
     ]
 
@@ -122,30 +124,30 @@ def _handed_out(axes: Sequence[Part], tensor: Tensor, sizes: Sequence[int]) -> d
     """
     *factors, last = [factor for factors in tensor.dimensions for factor in factors]
     room = {factor: sizes[factor] for factor in factors}
-    given: dict[int, list[Part]] = {factor: [] for factor in (*factors, last)}
+    assigned: dict[int, list[Part]] = {factor: [] for factor in (*factors, last)}
     for part in axes:
         start = part.start
         for factor, size in room.items():
             common = math.gcd(part.end // start, size)
             if common > 1:
-                given[factor].append(Part(part.name, start, start * common))
+                assigned[factor].append(Part(part.name, start, start * common))
                 start, room[factor] = start * common, size // common
         if start < part.end:
-            given[last].append(Part(part.name, start, part.end))
+            assigned[last].append(Part(part.name, start, part.end))
         if start == part.start and math.gcd(part.size, sizes[last]) == 1:
             room = {}
-    return {factor: tuple(parts) for factor, parts in given.items()}
+    return {factor: tuple(parts) for factor, parts in assigned.items()}
 
 
 def _free(parts: Parts, held: Sequence[Part]) -> Parts:
     """The first of some axes, up to one that overlaps others."""
-    found: list[Part] = []
+    free: list[Part] = []
     for part in parts:
         kept = without(part, held)
-        found += () if kept is None else (kept,)
+        free += () if kept is None else (kept,)
         if kept != part:
             break
-    return tuple(found)
+    return tuple(free)
 
 
 def _majors(tensors: Sequence[Tensor], rule: ShardingRule) -> list[set[int]]:
@@ -165,18 +167,18 @@ def voted_axes(tensors: Sequence[Tensor], sizes: Sequence[int], rule: ShardingRu
     votes is taken, again and again, until nothing is left that goes with what was taken.
     """
     lists = [
-        (size, factor, own.parts)
+        (size, factor, split.parts)
         for tensor, size in zip(tensors, sizes, strict=True)
-        for factor, own in tensor.factors.items()
+        for factor, split in tensor.factors.items()
     ]
     votes: dict[Candidate, int] = {}
     for _, factor, parts in lists:
         for count in range(1, len(parts) + 1):
             first = parts[:count]
             voters = [
-                each
-                for each, other, own in lists
-                if other == factor and shared_prefix(first, own) == first
+                size
+                for size, other, parts in lists
+                if other == factor and shared_prefix(first, parts) == first
             ]
             votes[factor, first] = sum(voters)
     taken: list[Parts] = [()] * len(rule.sizes)
@@ -197,7 +199,7 @@ def voted_axes(tensors: Sequence[Tensor], sizes: Sequence[int], rule: ShardingRu
 
     def can_be_split(candidate: Candidate) -> bool:
         """Whether all that is major to the factor in some dimension is split as far as it goes."""
-        return all(size_of(taken[each]) == rule.sizes[each] for each in majors[candidate[0]])
+        return all(size_of(taken[major]) == rule.sizes[major] for major in majors[candidate[0]])
 
     while best := max(filter(can_be_split, votes), key=rank, default=None):
         factor, parts = best
@@ -208,21 +210,21 @@ def voted_axes(tensors: Sequence[Tensor], sizes: Sequence[int], rule: ShardingRu
 
 def _left(votes: dict[Candidate, int], chosen: int, taken: Sequence[Parts]) -> dict[Candidate, int]:
     """The candidates that still go, after one for a factor was taken."""
-    found: dict[Candidate, int] = {}
+    remaining: dict[Candidate, int] = {}
     for (factor, parts), count in votes.items():
         key = factor, parts if factor == chosen else _free(parts, taken[chosen])
         if key[1] != taken[factor] and shared_prefix(taken[factor], key[1]) == taken[factor]:
-            found[key] = max(count, found.get(key, 0))
-    return found
+            remaining[key] = max(count, remaining.get(key, 0))
+    return remaining
 
 
 def _moved(taken: list[Parts], tensors: Sequence[Tensor], rule: ShardingRule) -> list[Parts]:
     """The axes of factors that must stay whole go to those of all tensors that they divide."""
-    arrays = [each for each in tensors if each.dimensions]
+    arrays = [tensor for tensor in tensors if tensor.dimensions]
     targets = [
         factor
         for factor in range(len(rule.sizes))
-        if rule.kind(factor) == PASS_THROUGH and all(factor in each.factors for each in arrays)
+        if rule.kind(factor) == PASS_THROUGH and all(factor in array.factors for array in arrays)
     ]
     for whole in sorted(rule.need_replication):
         axes, taken[whole] = list(taken[whole]), ()

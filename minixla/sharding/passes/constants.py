@@ -76,15 +76,15 @@ class _Splitter:
     def split(self, block: Block) -> None:
         """Splits the constants that the steps of a block use, and what it gives."""
         for step in block.steps:
-            for each in step.blocks:
-                self.split(each)
+            for inner_block in step.blocks:
+                self.split(inner_block)
             if self.is_constant(step):
                 self.constants[step] = None
             elif self.is_expansion(step):
                 self.expansions[step] = None
             elif not isinstance(step.op, ShardingGroup):
-                step.operands = [self.own(each) for each in step.operands]
-        block.outputs = [self.own(each) for each in block.outputs]
+                step.operands = [self.own(operand) for operand in step.operands]
+        block.outputs = [self.own(output) for output in block.outputs]
         block.steps = [new for step in block.steps for new in (*self.before.pop(step, ()), step)]
         self.erase(block)
 
@@ -113,7 +113,9 @@ class _Splitter:
 
     def is_constant(self, step: Step) -> bool:
         """Whether a step makes its results of constants alone."""
-        return self.preserves(step) and all(each.step in self.constants for each in step.operands)
+        return self.preserves(step) and all(
+            operand.step in self.constants for operand in step.operands
+        )
 
     def is_expansion(self, step: Step) -> bool:
         """Whether a step broadcasts a scalar."""
@@ -130,10 +132,10 @@ class _Splitter:
         values: dict[Value, Value] = {}
         stack = [value] if self.is_split(value) else []
         while stack:
-            each = stack[-1]
-            missing = [] if each in values else self.missing(each, values)
-            if each not in values and not missing:
-                self.copy(each, values)
+            top = stack[-1]
+            missing = [] if top in values else self.missing(top, values)
+            if top not in values and not missing:
+                self.copy(top, values)
             if missing:
                 stack += missing
             else:
@@ -143,8 +145,12 @@ class _Splitter:
     def missing(self, value: Value, values: dict[Value, Value]) -> list[Value]:
         """Which of the operands that make a value are to be copied first, the last one first."""
         assert value.step is not None
-        found = [each for each in value.step.operands if each not in values and self.is_split(each)]
-        return found[::-1]
+        operands = [
+            operand
+            for operand in value.step.operands
+            if operand not in values and self.is_split(operand)
+        ]
+        return operands[::-1]
 
     def copy(self, value: Value, values: dict[Value, Value]) -> None:
         """Copies the step that makes a value, and its groups."""
@@ -153,7 +159,7 @@ class _Splitter:
         made = step.again(step.block, values)
         if made.callee is not None:
             made.callee = self.copies.copy(made.callee)
-        copies = [each.again(step.block, values) for each in self.groups.get(value, ())]
+        copies = [group.again(step.block, values) for group in self.groups.get(value, ())]
         self.before.setdefault(step, []).extend([made, *copies])
 
     def erase(self, block: Block) -> None:
@@ -161,10 +167,10 @@ class _Splitter:
         uses = block.uses()
         dead: set[Step] = set()
         for step in reversed(block.steps):
-            users = [use.step for each in step.results for use in uses.get(each, ())]
-            left = [each for each in users if each not in dead]
+            users = [use.step for result in step.results for use in uses.get(result, ())]
+            left = [user for user in users if user not in dead]
             is_copied = step in self.constants or step in self.expansions
-            if is_copied and all(each and isinstance(each.op, ShardingGroup) for each in left):
+            if is_copied and all(use and isinstance(use.op, ShardingGroup) for use in left):
                 dead.update([step, *filter(None, left)])
         for each in {step.block: None for step in dead}:
             each.steps = [step for step in each.steps if step not in dead]

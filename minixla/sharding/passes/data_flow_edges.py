@@ -56,6 +56,6 @@ def _edges(
 def _check(use: Use, owner: Step) -> None:
     if use.step is not None and isinstance(use.step.op, DataFlowEdge):
         problem = "the input of an edge cannot be an edge: the value has one already"
-        given = [f"value of {owner.op.name}"]
+        details = [f"value of {owner.op.name}"]
         advice = "Add edges to a program once, to one that has none."
-        raise explain(ShardingError, "data_flow_edge", problem, given, advice, use.step.source)
+        raise explain(ShardingError, "data_flow_edge", problem, details, advice, use.step.source)

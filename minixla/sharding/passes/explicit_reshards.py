@@ -82,26 +82,26 @@ def _reduce_operands(program: Program) -> set[Step]:
         for number, sharding in enumerate(function.output_shardings):
             _reduce(inserted, Use(function, number), sharding)
     inserted.write()
-    return {each for each in inserted.before if isinstance(each, Step)}
+    return {step for step in inserted.before if isinstance(step, Step)}
 
 
 def _reduce(
     inserted: Insertions, use: Use, wanted: TensorSharding | None, is_late: bool = True
 ) -> None:
     """Reduce an operand along the unreduced axes that its reader does not keep."""
-    given = sharding_of(use.value)
-    if given is None or not given.unreduced:
+    stated = sharding_of(use.value)
+    if stated is None or not stated.unreduced:
         return
-    mesh = given.mesh
-    kept = [] if wanted is None else [wanted.mesh.part(each) for each in wanted.unreduced]
-    left = [mesh.part(each) for each in given.unreduced]
+    mesh = stated.mesh
+    kept = [] if wanted is None else [wanted.mesh.part(axis) for axis in wanted.unreduced]
+    left = [mesh.part(axis) for axis in stated.unreduced]
     for other in kept:
-        left = [part for each in left for part in each.without(other)]
+        left = [part for remaining in left for part in remaining.without(other)]
     if left:
-        rest = [mesh.part(each) for each in given.unreduced]
+        rest = [mesh.part(axis) for axis in stated.unreduced]
         for other in left:
-            rest = [part for each in rest for part in each.without(other)]
-        op = AllReduce(given.of(unreduced=mesh.listed(rest)), mesh.listed(left))
+            rest = [part for remaining in rest for part in remaining.without(other)]
+        op = AllReduce(stated.of(unreduced=mesh.listed(rest)), mesh.listed(left))
         inserted.read_through(use, op, is_late)
 
 
@@ -142,9 +142,9 @@ def _fit(
     inserted: Insertions, use: Use, wanted: TensorSharding | None, is_late: bool = True
 ) -> None:
     """Has what is read somewhere lie as wanted, or whole on every device; see `reshard`."""
-    given = sharding_of(use.value)
-    if differ(given, wanted):
-        inserted.reshard(use, wanted or replicated(given, use.value), is_late)
+    stated = sharding_of(use.value)
+    if differ(stated, wanted):
+        inserted.reshard(use, wanted or replicated(stated, use.value), is_late)
 
 
 def _seen_sharding(value: Value) -> TensorSharding | None:
@@ -169,16 +169,16 @@ class _Split:
             find: finds how they are to be split.
             with_sums: whether sums of the devices' parts are written out.
         """
-        known = common_mesh(self.given)
+        meshed = common_mesh(self.given)
         rule = _rule_of(self.step)
-        if rule is None or known is None:
+        if rule is None or meshed is None:
             return
         tensors = tensors_of(rule, self.given)
         axes = find(tensors, [_size(value) for value in self.values], rule)
         if axes is not None:
-            self._split(tensors, axes, known)
+            self._split(tensors, axes, meshed)
         if with_sums:
-            self._add_sums(tensors, rule, known)
+            self._add_sums(tensors, rule, meshed)
 
     def _split(
         self, tensors: Sequence[Tensor], axes: Sequence[Parts], known: TensorSharding
@@ -201,13 +201,13 @@ class _Split:
     def _add_sums(
         self, tensors: Sequence[Tensor], rule: ShardingRule, known: TensorSharding
     ) -> None:
-        found = [axes_of(tensors, factor) for factor in sorted(rule.reduction)]
-        axes = [part for each in found for part in next(iter(each), ())]
+        factor_axes = [axes_of(tensors, factor) for factor in sorted(rule.reduction)]
+        axes = [part for choices in factor_axes for part in next(iter(choices), ())]
         sums = []
         for value in self.step.results:
             sharding = sharding_of(value) or replicated(known, value)
             open_ = map(known.mesh.part, sharding.unreduced)
-            left = [each for each in axes if not any(part.contains(each) for part in open_)]
+            left = [axis for axis in axes if not any(part.contains(axis) for part in open_)]
             if left:
                 op = AllReduce(sharding, known.mesh.listed(left))
                 sums.append(self.step.block.new_step(op, [value], self.step.source))
@@ -230,7 +230,7 @@ def _joins_pieces(step: Step) -> bool:
         piece.operands[0] if piece is not None and isinstance(piece.op, Slice) else value
         for value, piece in zip(step.operands, pieces, strict=True)
     }
-    are_pieces = [each is not None and isinstance(each.op, Slice) for each in pieces]
+    are_pieces = [piece is not None and isinstance(piece.op, Slice) for piece in pieces]
     return all(are_pieces) or (any(are_pieces) and len(wholes) == 1)
 
 
@@ -238,8 +238,8 @@ def _put(value: Value, sharding: TensorSharding) -> None:
     """Says how a result lies, and of others of its step, if nothing, that they are whole."""
     put(value, sharding)
     if value.step is not None and not isinstance(value.step.op, Placed):
-        for each in value.step.results:
-            each.sharding = each.sharding or replicated(sharding, each)
+        for result in value.step.results:
+            result.sharding = result.sharding or replicated(sharding, result)
 
 
 def _laid_out(
@@ -252,8 +252,8 @@ def _laid_out(
 
 def _size(value: Value) -> int:
     size = 1
-    for each in getattr(value.shape, "dimensions", ()):
-        size *= each
+    for dimension in getattr(value.shape, "dimensions", ()):
+        size *= dimension
     return size
 
 
@@ -272,16 +272,16 @@ def _product_axes(
     else. None where it is otherwise.
     """
     operands, result = tensors[:-1], tensors[-1]
-    found = [axes_of(operands, factor) for factor in range(len(rule.sizes))]
-    if any(len(each) != 1 for each in found):
+    factor_axes = [axes_of(operands, factor) for factor in range(len(rule.sizes))]
+    if any(len(choices) != 1 for choices in factor_axes):
         return None
-    axes = [next(iter(each)) for each in found]
+    axes = [next(iter(choices)) for choices in factor_axes]
     summed = [axes[factor] for factor in rule.reduction if axes[factor]]
-    other = [factor for factor, own in result.factors.items() if own.parts != axes[factor]]
+    other = [factor for factor, split in result.factors.items() if split.parts != axes[factor]]
     if len(other) != 1 or not axes[other[0]] or result.factors[other[0]].parts not in summed:
         return None
     holders = zip(operands, sizes[:-1], strict=True)
-    if sizes[-1] > max(size for each, size in holders if other[0] in each.factors):
+    if sizes[-1] > max(size for tensor, size in holders if other[0] in tensor.factors):
         return None
     rest = [part for factor in result.factors if factor != other[0] for part in axes[factor]]
     is_free = all(without(part, rest) == part for part in axes[other[0]])

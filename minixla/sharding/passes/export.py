@@ -24,10 +24,10 @@ def merge_constants(program: Program) -> None:
     """
     merged: dict[Value, Value] = {}
     for block in program.blocks():
-        found: dict[object, Step] = {}
+        constants: dict[object, Step] = {}
         kept = []
         for step in block.steps:
-            first = found.setdefault(_identity(step), step) if _is_merged(step) else step
+            first = constants.setdefault(_identity(step), step) if _is_merged(step) else step
             if first is step:
                 kept.append(step)
             else:
@@ -86,7 +86,7 @@ def close_shardings(program: Program) -> None:
     """Closes every dimension, and drops replicated axes (SDY: sdy-close-shardings)."""
 
     def closed(sharding: TensorSharding) -> TensorSharding:
-        dimensions = [replace(each, is_closed=True) for each in sharding.dimensions]
+        dimensions = [replace(dimension, is_closed=True) for dimension in sharding.dimensions]
         return sharding.of(dimensions=dimensions, replicated=())
 
     for step in program.walk():

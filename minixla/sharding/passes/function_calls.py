@@ -19,8 +19,8 @@ def export_named_computations(program: Program) -> None:
 
     def export(block: Block) -> None:
         for step in block.steps:
-            for each in step.blocks:
-                export(each)
+            for inner_block in step.blocks:
+                export(inner_block)
             if isinstance(step.op, NamedComputation):
                 name = symbols.free(step.op.label)
                 program.functions[name] = _called(step, name)
@@ -76,10 +76,10 @@ def fit_calls(program: Program) -> None:
             continue
         outputs = in_one_attribute(step.callee.output_shardings, step.results)
         for value, made in zip(step.results, outputs, strict=True):
-            wanted, known = value.sharding, value.sharding or made
-            if known is None:
+            wanted, stated = value.sharding, value.sharding or made
+            if stated is None:
                 continue
-            whole = replicated(known, value)
+            whole = replicated(stated, value)
             value.sharding = made or whole
             if differ(wanted, made):
                 reshard = step.block.new_step(Reshard(wanted or whole), [value], step.source)

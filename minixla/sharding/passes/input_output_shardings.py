@@ -21,16 +21,16 @@ def keep_dividing_axes(program: Program) -> None:
     def kept(parts: Parts, size: int) -> Parts:
         if size % size_of(parts) == 0:
             return parts
-        found: list[Part] = []
+        kept_parts: list[Part] = []
         for part in parts:
             common = math.gcd(part.size, size)
             if common == 1:
                 break
-            found.append(Part(part.name, part.start, part.start * common))
+            kept_parts.append(Part(part.name, part.start, part.start * common))
             if common < part.size:
                 break
             size //= common
-        return found
+        return kept_parts
 
     def of_sharding(sharding: TensorSharding, number: int, size: int) -> Parts:
         return kept(sharding.parts[number], size)
@@ -70,11 +70,11 @@ def _changed(
     if sharding is None or sharding.mesh.is_maximal:
         return sharding
     sizes = getattr(value.shape, "dimensions", ())
-    found = sharding.with_parts([kept(sharding, *each) for each in enumerate(sizes)])
+    changed = sharding.with_parts([kept(sharding, *dimension) for dimension in enumerate(sizes)])
     if not keeps_priorities:
-        return found
-    pairs = zip(found.dimensions, sharding.dimensions, strict=True)
-    return found.of(dimensions=[replace(new, priority=old.priority) for new, old in pairs])
+        return changed
+    pairs = zip(changed.dimensions, sharding.dimensions, strict=True)
+    return changed.of(dimensions=[replace(new, priority=old.priority) for new, old in pairs])
 
 
 def _change(
@@ -96,7 +96,7 @@ def _change(
         shardings: Sequence[TensorSharding | None], values: Sequence[Value]
     ) -> list[TensorSharding | None]:
         pairs = zip(shardings, values, strict=True)
-        return [_changed(each, value, kept, keeps_priorities) for each, value in pairs]
+        return [_changed(sharding, value, kept, keeps_priorities) for sharding, value in pairs]
 
     for function in program.functions.values():
         if not (function.is_public or everywhere):

@@ -60,17 +60,21 @@ class Insertions:
         if not (self.before or self.behind):
             return
         for block in list(self.program.blocks()):
-            steps = [each for step in block.steps for each in self._around(step)]
-            first = [each for step in self.behind.get(block, ()) for each in self._around(step)]
-            last = [each for step in self.before.get(block, ()) for each in self._around(step)]
+            steps = [inserted for step in block.steps for inserted in self._around(step)]
+            first = [
+                inserted for step in self.behind.get(block, ()) for inserted in self._around(step)
+            ]
+            last = [
+                inserted for step in self.before.get(block, ()) for inserted in self._around(step)
+            ]
             block.steps = [*first, *steps, *last]
 
     def _around(self, step: Step) -> Iterator[Step]:
-        for each in self.before.get(step, ()):
-            yield from self._around(each)
+        for inserted in self.before.get(step, ()):
+            yield from self._around(inserted)
         yield step
-        for each in self.behind.get(step, ()):
-            yield from self._around(each)
+        for inserted in self.behind.get(step, ()):
+            yield from self._around(inserted)
 
 
 def _source(use: Use, value: Value) -> Any:

@@ -32,10 +32,12 @@ def _clean_up(step: Step, op: ManualComputation) -> None:
         if step.blocks[0].steps:
             problem = "there are manual axes, and no shardings of operands or results, "
             problem += "but the body is not empty"
-            given = [f"manual axes: {', '.join(op.manual_axes)}"]
-            raise explain(ShardingError, "manual_computation", problem, given, _ADVICE, step.source)
+            details = [f"manual axes: {', '.join(op.manual_axes)}"]
+            raise explain(
+                ShardingError, "manual_computation", problem, details, _ADVICE, step.source
+            )
         return
-    common = next((each for each in shardings if not each.mesh.is_empty), shardings[0])
+    common = next((sharding for sharding in shardings if not sharding.mesh.is_empty), shardings[0])
     names = sorted(op.manual_axes, key=common.mesh.order.__getitem__)
     complete = partial(_complete, common=common, whole=[common.mesh.whole_axes[x] for x in names])
     step.op = op.replace(
@@ -55,7 +57,7 @@ def _complete(
         sharding = sharding.of(mesh=common.mesh, mesh_name=common.mesh_name)
     mesh = sharding.mesh
     mentioned = [mesh.part(axis) for axes in sharding.lists for axis in axes]
-    missing = [part for each in whole for part in _rest(each, mentioned)]
+    missing = [part for axis in whole for part in _rest(axis, mentioned)]
     return sharding.of(replicated=mesh.listed([*map(mesh.part, sharding.replicated), *missing]))
 
 
@@ -63,5 +65,5 @@ def _rest(whole: Part, mentioned: Iterable[Part]) -> list[Part]:
     """What of an axis some parts leave."""
     left = [whole]
     for part in mentioned:
-        left = [rest for each in left for rest in each.without(part)]
+        left = [rest for remaining in left for rest in remaining.without(part)]
     return left

@@ -68,7 +68,7 @@ class _Application:
         if not sharding.is_closed or self.sharding_of(value) is not None:
             return False
         constraints = [_constraint(use) for use in self.uses[value]]
-        return all(each in (None, sharding) for each in constraints)
+        return all(constraint in (None, sharding) for constraint in constraints)
 
     def is_on_edge(self, value: Value) -> bool:
         """Whether a value is an edge, or flows into one."""
@@ -106,8 +106,8 @@ class _Application:
             return
         last = self.end_of_chain(first)
         if last is not None and last is not first:
-            found = [use for use in others if self.is_behind(use, last)]
-            self.redirect(value, last.results[0], found)
+            later = [use for use in others if self.is_behind(use, last)]
+            self.redirect(value, last.results[0], later)
 
     def is_behind(self, use: Use, last: Step) -> bool:
         """Whether a use stands in the block of a chain behind its end."""

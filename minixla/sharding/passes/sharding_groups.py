@@ -35,7 +35,7 @@ def _check(members: list[Step]) -> None:
     first: dict[int, Step] = {}
     for step in members:
         other = first.setdefault(step.op.group_id, step)
-        sizes = [getattr(each.operands[0].shape, "dimensions", ()) for each in (other, step)]
+        sizes = [getattr(member.operands[0].shape, "dimensions", ()) for member in (other, step)]
         if sizes[0] != sizes[1]:
             raise _error(step, other, "the values of a group must have the same shape")
         if _manual(step) is not _manual(other):
@@ -44,10 +44,10 @@ def _check(members: list[Step]) -> None:
 
 
 def _error(step: Step, other: Step, problem: str) -> ShardingError:
-    shapes = " and ".join(str(each.operands[0].shape) for each in (other, step))
-    given = [f"group {step.op.group_id}: {shapes}"]
+    shapes = " and ".join(str(member.operands[0].shape) for member in (other, step))
+    details = [f"group {step.op.group_id}: {shapes}"]
     advice = "Values of one group are sharded alike: give others a group of their own."
-    return explain(ShardingError, "sharding_group", problem, given, advice, step.source)
+    return explain(ShardingError, "sharding_group", problem, details, advice, step.source)
 
 
 def _manual(step: Step) -> Step | None:

@@ -19,7 +19,7 @@ def _without_ones(sharding: TensorSharding) -> TensorSharding:
     sizes = sharding.mesh.shape
     if 1 not in sizes.values():
         return sharding
-    emptied = [_without_priority(each, sizes) for each in sharding.dimensions]
+    emptied = [_without_priority(dimension, sizes) for dimension in sharding.dimensions]
     return keep_axes(sharding.of(dimensions=tuple(emptied)), lambda axis: sizes[axis.name] != 1)
 
 

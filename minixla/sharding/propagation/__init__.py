@@ -82,8 +82,8 @@ def operation_priority_propagate(
 
     Args: those of `user_priority_propagate`.
     """
-    given = propagation_strategy, conservative_propagation, run_op_priority_propagation
-    _propagate(program, *given)
+    options = propagation_strategy, conservative_propagation, run_op_priority_propagation
+    _propagate(program, *options)
 
 
 def user_priority_propagate(
@@ -102,5 +102,5 @@ def user_priority_propagate(
         run_op_priority_propagation: whether shardings go through operations in their order, for
             each priority again.
     """
-    given = propagation_strategy, conservative_propagation, run_op_priority_propagation
-    _propagate(program, *given, by_users=True)
+    options = propagation_strategy, conservative_propagation, run_op_priority_propagation
+    _propagate(program, *options, by_users=True)

@@ -31,7 +31,7 @@ def conservative(rule: ShardingRule, op: object) -> ShardingRule:
     def renumbered(factor: int) -> int:
         return numbers[factor] if factor in numbers else next(fresh)
 
-    operands, results = (tuple(map(own, each)) for each in (rule.operands, rule.results))
+    operands, results = (tuple(map(own, tensors)) for tensors in (rule.operands, rule.results))
     sizes = [rule.sizes[factor] for factor in kept]
     sizes += [1] * (next(fresh) - len(sizes))
     reduction = frozenset(numbers[factor] for factor in rule.reduction if factor in numbers)

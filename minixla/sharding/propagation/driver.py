@@ -38,7 +38,9 @@ class Driver:
         self._known: list[TensorSharding | None] = [None]
         self._numbers: dict[TensorSharding | None, int] = {None: 0}
         # By tensor.
-        self._shardings = [0 if each is None else self._number(each) for each in network.shardings]
+        self._shardings = [
+            0 if sharding is None else self._number(sharding) for sharding in network.shardings
+        ]
         self._plans: dict[Any, Plan] = {}
         self._waiting: list[Node] = []
 
@@ -130,9 +132,9 @@ class Driver:
 
     def _seen(self, node: Node, before: Iterable[int]) -> tuple[int, ...]:
         """The numbers of a node's shardings as it sees them."""
-        given = [self._known[number] for number in before]
-        pairs = zip(given, node.views, strict=True)
-        seen = [view.enter(each) if view and each else each for each, view in pairs]
+        before_views = [self._known[number] for number in before]
+        pairs = zip(before_views, node.views, strict=True)
+        seen = [view.enter(entry) if view and entry else entry for entry, view in pairs]
         return tuple(map(self._number, seen))
 
     def _step(
@@ -167,12 +169,12 @@ class Driver:
 
 def common_mesh(shardings: Iterable[TensorSharding | None]) -> TensorSharding | None:
     """A sharding on the mesh that all have in common; None where they have none with axes."""
-    found: TensorSharding | None = None
+    sharding: TensorSharding | None = None
     for each in shardings:
         if each is None or each.mesh.is_empty:
             continue
-        if found is None:
-            found = each
-        elif each.mesh is not found.mesh and each.mesh != found.mesh:
+        if sharding is None:
+            sharding = each
+        elif each.mesh is not sharding.mesh and each.mesh != sharding.mesh:
             return None
-    return None if found is None or found.mesh.is_maximal else found
+    return None if sharding is None or sharding.mesh.is_maximal else sharding

@@ -76,12 +76,12 @@ class Tensor:
         overflow: Parts = ()
         for factor in factors:
             is_minor = factor == factors[-1]
-            self.factors[factor] = own = Factor((), is_closed, is_minor, overflow)
+            self.factors[factor] = split = Factor((), is_closed, is_minor, overflow)
             if overflow:
                 return
-            own.parts = tuple(left[::-1] if is_minor else _taken(left, self.sizes[factor]))
-            if left and not is_minor and size_of(own.parts) != self.sizes[factor]:
-                own.overflow = overflow = tuple(reversed(left))
+            split.parts = tuple(left[::-1] if is_minor else _taken(left, self.sizes[factor]))
+            if left and not is_minor and size_of(split.parts) != self.sizes[factor]:
+                split.overflow = overflow = tuple(reversed(left))
 
     def put(self, axes: Sequence[Parts]) -> None:
         """Lays it out along some axes of each factor."""
@@ -96,9 +96,9 @@ class Tensor:
         for factors in self.dimensions:
             parts: list[Part] = []
             for factor in factors:
-                own = self.factors[factor]
-                parts += (*own.parts, *own.overflow)
-                if size_of(own.parts) != self.sizes[factor]:
+                split = self.factors[factor]
+                parts += (*split.parts, *split.overflow)
+                if size_of(split.parts) != self.sizes[factor]:
                     break  # Axes of the next factor would stand for those that this one lacks.
             dimensions.append(tuple(merged(parts)))
         return tuple(dimensions)

@@ -17,10 +17,10 @@ def separate(program: Program, groups: Mapping[int, Sequence[Value]]) -> bool:
     has_any = False
     for values in groups.values():
         members = dict.fromkeys(values)
-        given = _said(map(sharding_of, members))
-        if len(given) > 1:
+        stated = _said(map(sharding_of, members))
+        if len(stated) > 1:
             has_any = True
-            sharding = next(iter(given))
+            sharding = next(iter(stated))
             sharding = TensorSharding.open(sharding.mesh, sharding.rank, sharding.mesh_name)
             for value in members:
                 _constrain(program, value, sharding)
@@ -30,18 +30,18 @@ def separate(program: Program, groups: Mapping[int, Sequence[Value]]) -> bool:
 def share(network: Network) -> None:
     """Gives all members of each group the sharding of those that have one."""
     shardings = network.shardings
-    for members in {id(each): each for each in network.members.values()}.values():
-        for sharding in _said(shardings[each] for each in members):
-            for each in members:
-                shardings[each] = sharding
+    for members in {id(member): member for member in network.members.values()}.values():
+        for sharding in _said(shardings[member] for member in members):
+            for member in members:
+                shardings[member] = sharding
 
 
 def _said(shardings: Iterable[TensorSharding | None]) -> dict[TensorSharding, None]:
     """Different shardings, those left out that are open over no axes."""
     return {
-        each: None
-        for each in shardings
-        if each is not None and any(part.axes or part.is_closed for part in each.dimensions)
+        sharding: None
+        for sharding in shardings
+        if sharding is not None and any(part.axes or part.is_closed for part in sharding.dimensions)
     }
 
 

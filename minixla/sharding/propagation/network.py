@@ -220,7 +220,7 @@ class Network:
         if flow is None:
             return None
         if flow not in self._edges:
-            self._edges[flow] = {flow.at(each.owner): each for each in flow.edges}
+            self._edges[flow] = {flow.at(edge.owner): edge for edge in flow.edges}
         edge = self._edges[flow].get(step.operands[0])
         return None if edge is None else (flow, edge)
 

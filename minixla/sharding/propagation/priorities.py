@@ -45,11 +45,11 @@ def directions(kind: Kind, last: int = ROUNDS - 1) -> Sequence[int]:
 
 def _along(rule: ShardingRule, passing: int, others: int) -> Sequence[int]:
     """The direction along each factor: along those that pass through, and along others."""
-    found = [
+    along = [
         NONE if factor in rule.blocked else passing if rule.kind(factor) == PASS_THROUGH else others
         for factor in range(len(rule.sizes))
     ]
-    return tuple(found)
+    return tuple(along)
 
 
 def by_operation(driver: Driver) -> None:
@@ -63,7 +63,7 @@ class _Waiting:
 
     def __init__(self, tensor: int, sharding: TensorSharding) -> None:
         self.tensor, self.given = tensor, sharding
-        self.priorities = [each.priority or 0 for each in sharding.dimensions]
+        self.priorities = [dimension.priority or 0 for dimension in sharding.dimensions]
 
     def sharding(self, current: TensorSharding, last: int) -> TensorSharding:
         """The tensor's sharding in the round of a priority.
@@ -78,8 +78,8 @@ class _Waiting:
                 dimensions.append(DimensionSharding())
                 kept += self.given.parts[number]
             elif priority == last:
-                given = self.given.dimensions[number]
-                dimensions.append(DimensionSharding(given.axes, given.is_closed))
+                stated = self.given.dimensions[number]
+                dimensions.append(DimensionSharding(stated.axes, stated.is_closed))
             else:
                 dimensions.append(current.dimensions[number])
         return current.of(dimensions=dimensions, replicated=mesh.listed(kept))
@@ -90,9 +90,10 @@ def by_user(driver: Driver, once: Callable[[Driver], None]) -> None:
     waiting = [
         _Waiting(tensor, sharding)
         for tensor, sharding in enumerate(driver.network.shardings)
-        if sharding is not None and any(each.priority is not None for each in sharding.dimensions)
+        if sharding is not None
+        and any(dimension.priority is not None for dimension in sharding.dimensions)
     ]
-    for last in sorted({0}.union(*[each.priorities for each in waiting])):
+    for last in sorted({0}.union(*[tensor.priorities for tensor in waiting])):
         for each in waiting:
             if last == 0 or last in each.priorities:
                 current = driver.sharding(each.tensor) or each.given

@@ -70,14 +70,14 @@ class Projection:
         found: Parts = ()
         may_grow = True
         for number, tensor in enumerate(givers):
-            own = tensor.factors.get(factor)
-            if own is None:
+            split = tensor.factors.get(factor)
+            if split is None:
                 continue
             may_grow = may_grow and (direction == BOTH or number < count)
-            common = shared_prefix(found, own.parts)
+            common = shared_prefix(found, split.parts)
             if common == found and may_grow:
-                found = own.parts
-            elif common != own.parts:
+                found = split.parts
+            elif common != split.parts:
                 found, may_grow = common, common == found and may_grow
         return found
 
@@ -116,9 +116,9 @@ def _fits_in(factor: Factor, fixed: Parts, whole: int) -> Limit:
         kept = without(part, fixed)
         if kept is None:
             return None
-        if any(own.contains(kept) for own in factor.parts):
+        if any(part.contains(kept) for part in factor.parts):
             return kept
-        held = next((own for own in factor.parts if own.is_prefix_of(kept)), None)
+        held = next((part for part in factor.parts if part.is_prefix_of(kept)), None)
         if factor.is_closed or factor.overflow:
             return held
         if not factor.is_minor:
@@ -135,18 +135,18 @@ def _free_of_others(tensor: Tensor, factor: int) -> Limit:
     """What other factors of a tensor leave of an axis."""
     others = [
         part
-        for other, each in tensor.factors.items()
+        for other, split in tensor.factors.items()
         if other != factor
-        for part in (*each.parts, *each.overflow)
+        for part in (*split.parts, *split.overflow)
     ]
     return lambda part, _: without(part, others)
 
 
 def _update(tensor: Tensor, factor: int, parts: Parts) -> None:
     """Gives a factor axes where they go beyond those that it has."""
-    own = tensor.factors.get(factor)
-    if own is not None and shared_prefix(own.parts, parts) == own.parts:
-        own.parts = parts
+    split = tensor.factors.get(factor)
+    if split is not None and shared_prefix(split.parts, parts) == split.parts:
+        split.parts = parts
 
 
 def basic(step: Projection, directions: Sequence[int]) -> None:
@@ -166,10 +166,10 @@ def basic(step: Projection, directions: Sequence[int]) -> None:
 
 
 def _both(tensor: Tensor, factor: int, size: int) -> Limit:
-    own, free = tensor.factors.get(factor), _free_of_others(tensor, factor)
-    if own is None:
+    split, free = tensor.factors.get(factor), _free_of_others(tensor, factor)
+    if split is None:
         return free
-    fits = _fits_in(own, tensor.fixed, size)
+    fits = _fits_in(split, tensor.fixed, size)
 
     def limit(part: Part, before: int) -> Part | None:
         kept = fits(part, before)
@@ -184,7 +184,7 @@ def aggressive(step: Projection, directions: Sequence[int]) -> None:
     Where two factors compete for an axis of a tensor, that which comes from the larger tensor has
     it. See `basic` for arguments.
     """
-    wanted = [step.common_major(factor, each) for factor, each in enumerate(directions)]
+    wanted = [step.common_major(factor, direction) for factor, direction in enumerate(directions)]
     if not any(wanted):
         return
     order = _order(step, wanted)
@@ -195,16 +195,16 @@ def aggressive(step: Projection, directions: Sequence[int]) -> None:
     for number in numbers:
         tensor = step.tensors[number]
         if step.is_elementwise and number == 0:
-            given = step.results[0].factors  # a stated rule may have other factors besides
+            stated = step.results[0].factors  # a stated rule may have other factors besides
             wanted = [
-                shared_prefix(parts, given[factor].parts) if factor in given else parts
+                shared_prefix(parts, stated[factor].parts) if factor in stated else parts
                 for factor, parts in enumerate(wanted)
             ]
         grown: dict[int, Parts] = {}
-        for factor, own in tensor.factors.items():
-            limit = _fits_in(own, tensor.fixed, step.sizes[factor])
+        for factor, split in tensor.factors.items():
+            limit = _fits_in(split, tensor.fixed, step.sizes[factor])
             parts = step.truncated(wanted[factor], limit)
-            if parts != own.parts and shared_prefix(own.parts, parts) == own.parts:
+            if parts != split.parts and shared_prefix(split.parts, parts) == split.parts:
                 grown[factor] = parts
         for factor in order:
             if factor in grown:
