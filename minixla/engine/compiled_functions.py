@@ -150,57 +150,57 @@ class CompiledFunctions:
     def _general(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> PyTree:
         if not self._is_declared:
             self._declare()
-        given = self._taken_apart(args, kwargs)
-        if given is None:
+        call = self._taken_apart(args, kwargs)
+        if call is None:
             return NotImplemented
-        kept = self._kept.get(given.key)
+        kept = self._kept.get(call.key)
         if kept is None or not kept.is_exact:
-            result = self._result(given)
+            result = self._result(call)
             if result is not NotImplemented:
-                self._remember_form(given, args, kwargs)
+                self._remember_form(call, args, kwargs)
                 return result
         # The function may need the values of its float options.
         exact = self._taken_apart(args, kwargs, is_exact=True)
-        if exact is None or exact.fixed == given.fixed:
+        if exact is None or exact.fixed == call.fixed:
             return NotImplemented
         result = self._result(exact)
         if result is not NotImplemented and (kept is None or not kept.is_exact):
-            self._bounded(self._kept)[given.key] = _Kept(_unused, True)
+            self._bounded(self._kept)[call.key] = _Kept(_unused, True)
         return result
 
     def _remember_form(
-        self, given: _Given, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]
+        self, call: _Given, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]
     ) -> None:
         """Cache the compiled function under these argument types."""
         values = (*args, *kwargs.values())
         kinds = (*map(type, values), *kwargs)
-        form = _form_of(given, values)
+        form = _form_of(call, values)
         if form is None:
             return
         form = self._bounded(self._forms).setdefault(kinds, form)
-        run = self._kept[given.key].run
+        run = self._kept[call.key].run
         self._bounded(form.compiled)[form.static(values)] = run
 
-    def _result(self, given: _Given) -> PyTree:
+    def _result(self, call: _Given) -> PyTree:
         """Run the compiled function, and cache it if it succeeds."""
-        kept = self._kept.get(given.key)
-        if given.key in self._unknowable:
+        kept = self._kept.get(call.key)
+        if call.key in self._unknowable:
             return NotImplemented
-        found = _Kept(self._compiled(given), False) if kept is None else kept
+        entry = _Kept(self._compiled(call), False) if kept is None else kept
         try:
-            result = found.run(*given.operands)
+            result = entry.run(*call.operands)
         except JaxRuntimeError:
             raise
         except Exception as error:  # the function itself raises the error
             if isinstance(error, (ConcretizationError, ConcretizationTypeError)):
-                self._bounded(self._unknowable)[given.key] = None
+                self._bounded(self._unknowable)[call.key] = None
             return NotImplemented
         if kept is None:
-            self._bounded(self._kept)[given.key] = found
+            self._bounded(self._kept)[call.key] = entry
         return result
 
-    def _compiled(self, given: _Given) -> Callable[..., PyTree]:
-        function, rebuild = self._function, given.rebuilder()
+    def _compiled(self, call: _Given) -> Callable[..., PyTree]:
+        function, rebuild = self._function, call.rebuilder()
 
         def whole(*operands: ArrayLike) -> PyTree:
             args, kwargs = rebuild(operands)
@@ -220,13 +220,21 @@ class CompiledFunctions:
         # Options that place results on devices.
         self._places = frozenset(getattr(function, "places", ()))
         declared = signature(function).parameters
-        positional = [each for each in declared.values() if each.kind <= each.VAR_POSITIONAL]
-        stars = [each for each in positional if each.kind is each.VAR_POSITIONAL]
-        self._by_position = [each.name for each in positional if each not in stars]
+        positional = [
+            parameter
+            for parameter in declared.values()
+            if parameter.kind <= parameter.VAR_POSITIONAL
+        ]
+        stars = [
+            parameter for parameter in positional if parameter.kind is parameter.VAR_POSITIONAL
+        ]
+        self._by_position = [parameter.name for parameter in positional if parameter not in stars]
         self._stars = stars[0].name if stars else None
-        listed = self._names or [each.name for each in positional]
+        listed = self._names or [parameter.name for parameter in positional]
         self._operands = {*listed} - {*self._known}
-        flags = [each.name for each in declared.values() if isinstance(each.default, bool)]
+        flags = [
+            parameter.name for parameter in declared.values() if isinstance(parameter.default, bool)
+        ]
         self._flags = frozenset(flags)
         self._is_declared = True
 
@@ -250,19 +258,19 @@ class CompiledFunctions:
                     name, value
                 )
             try:
-                found, tree = ([value], None) if _is_leaf(value) else tree_flatten(value)
+                items, tree = ([value], None) if _is_leaf(value) else tree_flatten(value)
             except (RecursionError, SystemError, ValueError):  # a list that contains itself
                 return None
-            for leaf in found:
+            for leaf in items:
                 part = _part_of_key(leaf, name in self._operands, is_exact)
                 if part is None:
                     return None
                 leaves.append(leaf)
                 fixed.append(part is not _OPERAND)
                 key.append(part)
-            parts.append((len(found), tree))
+            parts.append((len(items), tree))
         kinds = [type(x) for x, is_static in zip(leaves, fixed, strict=True) if not is_static]
-        if not kinds or (not self._numbers and all(each in _NUMBERS for each in kinds)):
+        if not kinds or (not self._numbers and all(kind in _NUMBERS for kind in kinds)):
             return None
         keywords, told = (*kwargs,), (is_exact, *kwargs, *parts, *key)
         try:
@@ -284,18 +292,18 @@ def _is_flat(tree: Any, flags: Sequence[bool]) -> bool:
     return len(flags) == tree.num_nodes - 1 and all(flags)
 
 
-def _form_of(given: _Given, values: Sequence[object]) -> _Form | None:
+def _form_of(call: _Given, values: Sequence[object]) -> _Form | None:
     """Return the form of a call, or None if the fast lookup cannot distinguish such calls."""
     static, operands = list[int](), list[int]()
-    leaves = iter(zip(given.leaves, given.fixed, strict=True))
+    leaves = iter(zip(call.leaves, call.fixed, strict=True))
     has_trees = False
-    for index, (size, tree) in enumerate(given.parts):
-        own = list(islice(leaves, size))
-        flags = [is_static for _, is_static in own]
-        is_plain = all(type(leaf) in _PLAIN for leaf, is_static in own if is_static)
+    for index, (size, tree) in enumerate(call.parts):
+        group = list(islice(leaves, size))
+        flags = [is_static for _, is_static in group]
+        is_plain = all(type(leaf) in _PLAIN for leaf, is_static in group if is_static)
         if tree is None and flags == [False]:
             operands.append(index)
-        elif tree is None and is_plain and own[0][0] is values[index]:
+        elif tree is None and is_plain and group[0][0] is values[index]:
             static.append(index)
         elif type(values[index]) is tuple and is_plain and _is_flat(tree, flags):
             static.append(index)
@@ -309,9 +317,13 @@ def _form_of(given: _Given, values: Sequence[object]) -> _Form | None:
         return _Form(_getter(static), _getter(operands), {})
 
     def told(values: Sequence[object]) -> tuple[object, ...]:
-        found = [values[index] for index in static]
-        kinds = [tuple(map(type, each)) for each in found if type(each) is tuple]
-        return (*found, *kinds, *[tree_structure(values[index]) for index in operands])
+        statics = [values[index] for index in static]
+        kinds = [
+            tuple(map(type, static_value))
+            for static_value in statics
+            if type(static_value) is tuple
+        ]
+        return (*statics, *kinds, *[tree_structure(values[index]) for index in operands])
 
     return _Form(told, lambda values: tree_leaves([values[index] for index in operands]), {})
 

@@ -68,7 +68,7 @@ def platform_named(name: str) -> Platform:
     kind, _, model = str(name).strip().lower().partition(" ")
     model, _, topology = model.strip().partition(":")
     sizes = topology.split("x") if topology else []
-    if all(each.isdigit() for each in sizes):
+    if all(size.isdigit() for size in sizes):
         if kind == "tpu":
             return Platform("tpu", model or "v5e", topology or "2x2")
         if kind == "gpu" and (model or "h100") in _GPUS and len(sizes) <= 2:
@@ -109,10 +109,10 @@ def far_devices(name: str) -> list[Any]:
 
 
 def _package(name: str) -> Path:
-    found = find_spec(name)
-    if found is None or not found.submodule_search_locations:
+    spec = find_spec(name)
+    if spec is None or not spec.submodule_search_locations:
         raise ImportError(f"the package {name} is not installed")
-    return Path(next(iter(found.submodule_search_locations)))
+    return Path(next(iter(spec.submodule_search_locations)))
 
 
 def _tpus(platform: Platform) -> Any:
@@ -140,8 +140,8 @@ def _gpus(platform: Platform) -> Any:
     xla_client.initialize_pjrt_plugin("cuda")
     # Kernels of JAX's own that programs call, as the plugin makes them known where there is a GPU.
     kernels = import_module("jax_cuda12_plugin.cuda_plugin_extension")
-    known = partial(kernels.register_custom_call_target, library)
-    xla_client.register_custom_call_handler("CUDA", known)
+    register = partial(kernels.register_custom_call_target, library)
+    xla_client.register_custom_call_handler("CUDA", register)
     for name, code in kernels.ffi_handlers().items():
         xla_client.register_custom_call_target(name, code, platform="CUDA", api_version=1)
     figures = Path(__file__).with_name(_GPUS[platform.model]).read_text()
@@ -154,17 +154,17 @@ def _gpus(platform: Platform) -> Any:
 def compiled_for(devices: list[Any], exported: bytes) -> Any:
     """What XLA makes of a program of `jax.export` for devices, as many as it was exported for."""
     program = jax.export.deserialize(bytearray(exported))
-    own = devices[: program.nr_devices]
-    named = [each for each in program._in_named_shardings if each is not None]
-    mesh = Mesh(np.array(own), ("device",))
+    assigned = devices[: program.nr_devices]
+    named = [sharding for sharding in program._in_named_shardings if sharding is not None]
+    mesh = Mesh(np.array(assigned), ("device",))
     if named:
-        mesh = Mesh(np.array(own).reshape(named[0].mesh.axis_sizes), named[0].mesh.axis_names)
+        mesh = Mesh(np.array(assigned).reshape(named[0].mesh.axis_sizes), named[0].mesh.axis_names)
     everywhere = NamedSharding(mesh, PartitionSpec())
-    shardings = [each or everywhere for each in program.in_shardings_jax(mesh)]
+    shardings = [sharding or everywhere for sharding in program.in_shardings_jax(mesh)]
     flat = jax.jit(
         lambda *leaves: jax.tree.leaves(program.call(*leaves)),
         in_shardings=tuple(shardings),
-        out_shardings=[each or everywhere for each in program.out_shardings_jax(mesh)],
+        out_shardings=[sharding or everywhere for sharding in program.out_shardings_jax(mesh)],
     )
     return flat.lower(*[jax.ShapeDtypeStruct(a.shape, a.dtype) for a in program.in_avals]).compile()
 
@@ -199,7 +199,7 @@ def analysed(compiled: Any) -> Compiled:
     if sizes is not None:
         memory = {ours: getattr(sizes, f"{name}_size_in_bytes") for ours, name in _SIZES.items()}
         numbers |= memory | {"peak": sum(memory.values()) - sizes.alias_size_in_bytes}
-    return Compiled({name: float(each) for name, each in numbers.items()}, compiled.as_text())
+    return Compiled({name: float(number) for name, number in numbers.items()}, compiled.as_text())
 
 
 def exported_for(
@@ -212,30 +212,30 @@ def exported_for(
     targets: set[str] = set()
     while True:
         # JAX keeps some custom calls as they are for years; here nothing is kept.
-        checks = [jax.export.DisabledSafetyCheck.custom_call(each) for each in targets]
+        checks = [jax.export.DisabledSafetyCheck.custom_call(target) for target in targets]
         export = jax.export.export(jitted, platforms=[platform.kind], disabled_checks=checks)
         try:
             exported = export(*args, **(kwargs or {}))
             # XLA sees arrays one by one, and not every structure can be serialized.
-            given, made = (tuple(range(len(x))) for x in (exported.in_avals, exported.out_avals))
-            trees = {"in_tree": tree_structure((given, {})), "out_tree": tree_structure(made)}
+            donated, made = (tuple(range(len(x))) for x in (exported.in_avals, exported.out_avals))
+            trees = {"in_tree": tree_structure((donated, {})), "out_tree": tree_structure(made)}
             return bytes(replace(exported, **trees).serialize())
         except (ImportError, NotImplementedError, ValueError) as error:
-            if targets.issuperset(found := _TARGET.findall(str(error))):
+            if targets.issuperset(missing_targets := _TARGET.findall(str(error))):
                 name = getattr(jitted, "__name__", "function")
                 problem = f"the program cannot be sent to the compiler for {platform}: {error}"
                 advice = "Leave prints and other calls of Python out."
                 if isinstance(error, ImportError):
                     advice = "Run: pip install 'minixla[export]'."
                 raise explain(TransformError, name, problem, advice=advice) from error
-            targets.update(found)
+            targets.update(missing_targets)
 
 
 def compile_for(platform: Platform, exported: bytes) -> Compiled:
     """Compiles what `jax.export` made for a platform; Refused if XLA does not, or dies of it."""
     try:
-        libraries = [(target, *each) for target, each in LIBRARIES.items()]
-        code = [each for each in libraries if each[-1] == platform.kind]
+        libraries = [(target, *path) for target, path in LIBRARIES.items()]
+        code = [library for library in libraries if library[-1] == platform.kind]
         reply, _ = _helper(platform).ask(code, _SECONDS, exported)
     except HelperDied as death:
         raise Refused(str(death)) from death

@@ -29,8 +29,8 @@ def main() -> None:
             number, libraries, (exported,) = receive(stream)
             try:
                 devices = devices or far_devices(sys.argv[1])
-                for each in libraries:
-                    register_code(*each)
+                for library in libraries:
+                    register_code(*library)
                 reply = analysed(compiled_for(devices, exported.tobytes()))._asdict()
             except MinixlaError as error:
                 reply = {"missing": str(error)}

@@ -23,30 +23,32 @@ def chosen_devices(
     """
     if devices is not None:
         return _first_of_each(size, tuple(devices), jax.process_index())
-    found = sorted(jax.devices(backend), key=lambda each: each.process_index)
-    return _first_of_each(size, tuple(found), jax.process_index(backend))
+    available = sorted(jax.devices(backend), key=lambda device: device.process_index)
+    return _first_of_each(size, tuple(available), jax.process_index(backend))
 
 
 @lru_cache(maxsize=256)
-def _first_of_each(size: int, found: tuple[Any, ...], process: int) -> tuple[Any, ...]:
-    groups = groupby(found, lambda device: device.process_index)
-    owned = [(owner, list(each)) for owner, each in groups]
+def _first_of_each(size: int, available: tuple[Any, ...], process: int) -> tuple[Any, ...]:
+    groups = groupby(available, lambda device: device.process_index)
+    owned = [(owner, list(members)) for owner, members in groups]
     if len(dict(owned)) < len(owned):
         problem = "the devices of one process do not stand together"
-        shown = [f"processes of the devices: {', '.join(str(x.process_index) for x in found)}"]
+        details = [
+            f"processes of the devices: {', '.join(str(x.process_index) for x in available)}"
+        ]
         advice = "Give all devices of one process, then all of the next."
-        raise explain(TransformError, "pmap", problem, shown, advice)
-    counts = {process: 0, **{owner: len(each) for owner, each in owned}}
+        raise explain(TransformError, "pmap", problem, details, advice)
+    counts = {process: 0, **{owner: len(members) for owner, members in owned}}
     for owner, count in counts.items():
         if count < size:
             whose = f" of process {owner}" if len(counts) > 1 else ""
             problem = f"the mapped axis has {size} members, but there are {count} devices{whose}"
-            shown = [f"devices: {', '.join(map(str, found))}"]
+            details = [f"devices: {', '.join(map(str, available))}"]
             advice = "Map a shorter axis, or use vmap. On a CPU, devices can be made before JAX "
             advice += f'starts: jax.config.update("jax_num_cpu_devices", {size}), or '
             advice += f"XLA_FLAGS=--xla_force_host_platform_device_count={size}."
-            raise explain(TransformError, "pmap", problem, shown, advice)
-    return tuple([device for _, each in owned for device in each[:size]])
+            raise explain(TransformError, "pmap", problem, details, advice)
+    return tuple([device for _, members in owned for device in members[:size]])
 
 
 def bound_axes() -> dict[Hashable, int]:

@@ -73,7 +73,9 @@ class EngineTrace(Trace):
         if trace_ctx.trace is not self._for_jax:
             with jax_trace_in_force(self._for_jax):
                 return self.process(operation, operands)
-        if operation.computations and not any(isinstance(each, JaxTracer) for each in operands):
+        if operation.computations and not any(
+            isinstance(operand, JaxTracer) for operand in operands
+        ):
             operation = _evaluated(operation)
         if operation.keeps_identity or operation.is_unique:
             # Each call traces the programs among them anew: what counts is whether they are equal.
@@ -170,23 +172,23 @@ def _device_splat(value: np.ndarray) -> jax.Array:
     dtype = jax.dtypes.canonicalize_dtype(value.dtype)
     scalar = value[(0,) * value.ndim]
     key = (scalar.tobytes(), value.dtype, dtype, value.shape)
-    found = _SPLATS.get(key)
-    if found is None:
+    cached = _SPLATS.get(key)
+    if cached is None:
         try:
-            found = jax.numpy.full(value.shape, scalar, dtype)
+            cached = jax.numpy.full(value.shape, scalar, dtype)
         except JaxRuntimeError as error:
             raise_ours(error, "constant")
             raise
-        if _is_kept(found):
-            _keep(_SPLATS, key, found)
-    return found
+        if _is_kept(cached):
+            _keep(_SPLATS, key, cached)
+    return cached
 
 
 def _on_device(value: DeclaredArray) -> ArrayLike:
     """A rule's constant: a JAX array where it repeats one value, as NumPy's is copied each time."""
-    found = _PLACED.get(id(value))
-    if found is not None and found[0] is value:
-        return found[1]
+    cached = _PLACED.get(id(value))
+    if cached is not None and cached[0] is value:
+        return cached[1]
     # Whether 64-bit types stay depends on JAX's mode.
     if value.dtype.itemsize > 4 or not _is_splat(value):
         return value
@@ -196,10 +198,10 @@ def _on_device(value: DeclaredArray) -> ArrayLike:
     return placed
 
 
-def _keep(cache: dict[Any, Any], key: object, found: object) -> None:
+def _keep(cache: dict[Any, Any], key: object, entry: object) -> None:
     if len(cache) >= _MOST_SPLATS:
         cache.clear()
-    cache[key] = found
+    cache[key] = entry
 
 
 def compiled_operation(operation: Operation) -> Callable[..., Results]:
@@ -210,7 +212,7 @@ def compiled_operation(operation: Operation) -> Callable[..., Results]:
 
     one_operation.__name__ = operation.builder_name
     staged, shardings = stage_for_jax(one_operation), operation.operand_shardings
-    mesh = next((each.mesh for each in shardings if each.mesh.axis_names), None)
+    mesh = next((sharding.mesh for sharding in shardings if sharding.mesh.axis_names), None)
     if mesh is None:
         return jit_staged(staged)
     return OnMesh(staged, mesh, list(map(spec_of, shardings)))
@@ -220,7 +222,7 @@ def _evaluated(operation: Operation) -> Operation:
     """Return the operation without users' rules, also in its programs."""
     if operation.evaluated is not None:
         return operation.evaluated
-    if all(each.evaluated() is each for each in operation.computations):
+    if all(computation.evaluated() is computation for computation in operation.computations):
         return operation
     return operation.changed(_evaluated_programs)
 

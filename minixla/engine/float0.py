@@ -73,8 +73,8 @@ def with_float0(structure: PyTreeDef) -> tuple[PyTreeDef, tuple[bool, ...]]:
     def is_zeros(kind: type, _: object) -> bool:
         return kind is _Zeros
 
-    found = nodes(structure, is_zeros)
-    return with_leaves(structure, is_zeros), tuple([each is not None for each in found])
+    zeros = nodes(structure, is_zeros)
+    return with_leaves(structure, is_zeros), tuple([node is not None for node in zeros])
 
 
 class _StandIn(np.ndarray):

@@ -45,8 +45,10 @@ def register_code(target: str, path: str, symbol: str, platform: str) -> None:
     with _REGISTERING:
         if target not in LIBRARIES:
             handler = getattr(ctypes.CDLL(path), symbol)
-            known = {"cuda": "CUDA", "rocm": "ROCM"}.get(platform, platform)
-            jax.ffi.register_ffi_target(target, jax.ffi.pycapsule(handler), platform=known)
+            name_of_platform = {"cuda": "CUDA", "rocm": "ROCM"}.get(platform, platform)
+            jax.ffi.register_ffi_target(
+                target, jax.ffi.pycapsule(handler), platform=name_of_platform
+            )
             LIBRARIES[target] = path, symbol, platform
 
 
@@ -74,7 +76,7 @@ def _explained(error: Exception) -> Exception | None:
         return explain(
             TransformError, "compiler_options", f"XLA: {option[0].rstrip('.')}", advice=advice
         )
-    match = next(filter(None, (each.search(str(error)) for each in _UNKNOWN)), None)
+    match = next(filter(None, (pattern.search(str(error)) for pattern in _UNKNOWN)), None)
     if match is None or match[1] not in _CALLED:
         return None
     problem = f"XLA has no code for the target {match[1]!r}"
@@ -84,8 +86,8 @@ def _explained(error: Exception) -> Exception | None:
     source, called = _CALLED[match[1]]
     operation = called()
     subject = "custom_call" if operation is None else operation.builder_name
-    shown = [] if operation is None else [f"{name} = {x}" for name, x in operation.values.items()]
-    return explain(TransformError, subject, problem, shown, advice, source)
+    details = [] if operation is None else [f"{name} = {x}" for name, x in operation.values.items()]
+    return explain(TransformError, subject, problem, details, advice, source)
 
 
 register_xla_runtime_error_handler(_explained)
@@ -124,22 +126,22 @@ def _raise_of_kernel(
     calls = {program: None} if isinstance(program, Operation) else _callers_in(program())
     calls = {operation: source for operation, source in calls.items() if operation in _CALLERS}
     for operation, source in calls.items():
-        shown = [f"{name} = {value}" for name, value in operation.values.items()]
-        shown = [f"XLA: {kind}", *shown]
+        details = [f"{name} = {value}" for name, value in operation.values.items()]
+        details = [f"XLA: {kind}", *details]
         if len(calls) > 1:
             subject, source = subject, None
-            shown = [f"in one of: {each.name} at {at}" for each, at in calls.items()]
+            details = [f"in one of: {operation.name} at {at}" for operation, at in calls.items()]
         else:
             subject = operation.builder_name
-        raise explain(KernelError, subject, problem.rstrip("."), shown, source=source) from None
+        raise explain(KernelError, subject, problem.rstrip("."), details, source=source) from None
 
 
 def _callers_in(graph: Graph) -> dict[Operation, Source | None]:
     """The operations of a program and of all within it, and where each is called."""
-    found: dict[Operation, Source | None] = {}
+    callers: dict[Operation, Source | None] = {}
     pending = [graph]
     while pending:
         for step in pending.pop().instructions:
-            found.setdefault(step.op, step.source)
+            callers.setdefault(step.op, step.source)
             pending.extend(step.op.computations)
-    return found
+    return callers

@@ -40,8 +40,8 @@ def limits(seconds: float, memory: int) -> Iterator[None]:
     try:
         with contextlib.suppress(OSError, ValueError):  # the system does not tell, or forbids
             with open("/proc/self/statm") as file:
-                own = int(file.read().split()[0]) * resource.getpagesize()
-            resource.setrlimit(resource.RLIMIT_AS, (own + memory, resource.RLIM_INFINITY))
+                resident = int(file.read().split()[0]) * resource.getpagesize()
+            resource.setrlimit(resource.RLIMIT_AS, (resident + memory, resource.RLIM_INFINITY))
         yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)

@@ -141,22 +141,24 @@ class HostEmitter(PlatformEmitter):
         target = _TARGETS.get(self.platform or "")
         if target is None:
             problem = "the program calls Python, which it can do on one known platform at a time"
-            shown = [f"platforms: {', '.join(self._context.platforms)}"]
+            details = [f"platforms: {', '.join(self._context.platforms)}"]
             advice = f"Compile it for one of {', '.join(_TARGETS)}."
-            raise explain(TransformError, "jit", problem, shown, advice)
+            raise explain(TransformError, "jit", problem, details, advice)
         kept = [shape.dtype for shape in shapes if isinstance(shape, Shape)]
 
         def callback(*args: ArrayLike) -> tuple[ArrayLike, ...]:
             arrays = args[1:] if has_side_effect else args
-            given = [np.asarray(x).astype(d, copy=False) for x, d in zip(arrays, kept, strict=True)]
-            found = tuple([np.asarray(each) for each in function(*given)])
-            return (args[0], *found) if has_side_effect else found
+            arrays_in = [
+                np.asarray(x).astype(d, copy=False) for x, d in zip(arrays, kept, strict=True)
+            ]
+            arrays_out = tuple([np.asarray(array) for array in function(*arrays_in)])
+            return (args[0], *arrays_out) if has_side_effect else arrays_out
 
         self._context.add_host_callback(callback)
         if has_side_effect:
             operands = [self.take_token(), *operands]
             shapes, results = [TOKEN, *shapes], [TOKEN, *results]
         index = len(self._context.host_callbacks) - 1
-        given = operands, shapes, results, f"{{index = {index} : ui64}}"
-        names = self.custom_call(target, *given, has_side_effect=has_side_effect)
+        arguments = operands, shapes, results, f"{{index = {index} : ui64}}"
+        names = self.custom_call(target, *arguments, has_side_effect=has_side_effect)
         return list(self.give_token(names)) if has_side_effect else names

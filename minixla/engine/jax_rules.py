@@ -57,8 +57,8 @@ class _Linear:
 
         def function(*operands: Array) -> list[Array]:
             outputs = evaluate_graph(whole, operands)
-            results, given = outputs[: len(wanted)], spread(moving, outputs[len(wanted) :])
-            return list(map(instantiate, compress(given, wanted), compress(results, wanted)))
+            results, tangents_out = outputs[: len(wanted)], spread(moving, outputs[len(wanted) :])
+            return list(map(instantiate, compress(tangents_out, wanted), compress(results, wanted)))
 
         name = f"tangent_{self.graph.name}"
         return trace_to_graph(function, whole.input_shapes, name)[0].pruned()
@@ -96,14 +96,16 @@ def _pulled(
     halves: ReverseGraphs, residuals: Sequence[Array], cotangents: Sequence[Any]
 ) -> list[Array]:
     """Return the cotangents of all operands; absent ones are Zero as inputs, None as results."""
-    absent = tuple([type(each) is ad.Zero for each in cotangents])
-    given = [each for each, is_zero in zip(cotangents, absent, strict=True) if not is_zero]
+    absent = tuple([type(cotangent) is ad.Zero for cotangent in cotangents])
+    nonzero = [
+        cotangent for cotangent, is_zero in zip(cotangents, absent, strict=True) if not is_zero
+    ]
     graph, is_zero = halves.backward, (False,) * sum(halves.active_inputs)
     if any(absent):
-        known = (*[False] * len(residuals), *absent)
-        graph, is_zero = entered_graph(graph, ZeroTrace(None), known)
-    found = spread([not each for each in is_zero], bind_program(graph, *residuals, *given))
-    return spread(halves.active_inputs, found)
+        is_known = (*[False] * len(residuals), *absent)
+        graph, is_zero = entered_graph(graph, ZeroTrace(None), is_known)
+    gradients = spread([not flag for flag in is_zero], bind_program(graph, *residuals, *nonzero))
+    return spread(halves.active_inputs, gradients)
 
 
 def _transpose_linear(cotangents: Sequence[Any], *operands: Any, linear: _Linear) -> list[Any]:
@@ -132,12 +134,12 @@ def _batch(operands: Sequence[Any], dimensions: Sequence[Any], graph: Graph) -> 
 
 
 def _of_held(rule: Callable[..., object]) -> Callable[..., object]:
-    return lambda *given, graph: rule(*given, graph=graph.graph)
+    return lambda *arguments, graph: rule(*arguments, graph=graph.graph)
 
 
 def _of_tangents(rule: Callable[..., object]) -> Callable[..., object]:
     # Residuals are functions of the primals, which the tangent graph reads instead.
-    return lambda *given, linear: rule(*map(linear.read, given), graph=linear.tangent_graph)
+    return lambda *arguments, linear: rule(*map(linear.read, arguments), graph=linear.tangent_graph)
 
 
 ad.primitive_jvps[PROGRAM] = _of_held(_jvp)
@@ -148,8 +150,8 @@ LINEAR.def_impl(
 )
 mlir.register_lowering(
     LINEAR,
-    lambda ctx, *given, linear: program.lower_graph(
-        ctx, linear.read(given), linear.read(ctx.avals_in), linear.tangent_graph
+    lambda ctx, *arguments, linear: program.lower_graph(
+        ctx, linear.read(arguments), linear.read(ctx.avals_in), linear.tangent_graph
     ),
 )
 ad.primitive_jvps[LINEAR] = _of_tangents(_jvp)

@@ -43,7 +43,7 @@ def lowered(
     if not all(map(_is_plain, leaves)):
         return None
     meshes = jax.sharding.get_abstract_mesh(), private.get_concrete_mesh()
-    if not (private.trace_state_clean() and all(each.empty for each in meshes)):
+    if not (private.trace_state_clean() and all(mesh.empty for mesh in meshes)):
         return None
     try:
         inputs = tuple(map(_abstracted, leaves))
@@ -62,9 +62,9 @@ def lowered(
     outputs = list(map(abstract_value, graph.output_shapes, traced.weak))
     names = private.debug_info("jit", staged, args, kwargs)
     computation = _computation(graph, literals, inputs, outputs, names)
-    shown = private.make_args_info(tree, inputs, ())
+    args_info = private.make_args_info(tree, inputs, ())
     types = {"in_types": (tree, inputs), "out_types": (traced.tree, outputs)}
-    return jax.stages.Lowered(computation, shown, traced.tree, **types)
+    return jax.stages.Lowered(computation, args_info, traced.tree, **types)
 
 
 def _abstracted(leaf: Any) -> object:
@@ -161,11 +161,11 @@ def _hold(function: Any, literals: list[Literal]) -> None:
         return
     (block,) = function.regions[0].blocks
     with ir.InsertionPoint.at_block_begin(block):
-        constants = [mlir.ir_constant(each.array) for each in literals]
+        constants = [mlir.ir_constant(literal.array) for literal in literals]
     for constant in constants:
         block.arguments[0].replace_all_uses_with(constant)
         block.erase_argument(0)
-    attributes, inputs = function.attributes, [each.type for each in block.arguments]
+    attributes, inputs = function.attributes, [argument.type for argument in block.arguments]
     whole = ir.FunctionType.get(inputs, function.type.results)
     attributes["function_type"] = ir.TypeAttr.get(whole)
     if "arg_attrs" in attributes:

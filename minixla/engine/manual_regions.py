@@ -33,13 +33,13 @@ def _sharding_of(value: Any, kind: Any) -> TensorSharding | None:
     if isinstance(value, ir.BlockArgument):
         attributes: Any = value.owner.owner.attributes
         listed = list(attributes["arg_attrs"]) if "arg_attrs" in attributes else []
-        own: Any = listed[value.arg_number] if listed else {}
-        return _read(str(own["sdy.sharding"])) if "sdy.sharding" in own else None
+        dictionary: Any = listed[value.arg_number] if listed else {}
+        return _read(str(dictionary["sdy.sharding"])) if "sdy.sharding" in dictionary else None
     if value.owner.name != "sdy.sharding_constraint":
         return None
-    found = _read(str(value.owner.attributes["sharding"]))
-    is_open = found is not None and found.is_replicated and not found.is_closed
-    return _sharding_of(value.owner.operands[0], kind) if is_open else found
+    sharding = _read(str(value.owner.attributes["sharding"]))
+    is_open = sharding is not None and sharding.is_replicated and not sharding.is_closed
+    return _sharding_of(value.owner.operands[0], kind) if is_open else sharding
 
 
 def _read(text: str) -> TensorSharding | None:

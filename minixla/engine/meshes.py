@@ -63,12 +63,12 @@ def _assignment(mesh: Mesh) -> Any:
     """
     if not is_here(mesh):
         return abstract_mesh(mesh)
-    found = jax_mesh(mesh)
+    device_mesh = jax_mesh(mesh)
     if mesh.device_ids is None:
-        return found
+        return device_mesh
     order = np.argsort(mesh.numbers, axis=None)
     return jax.sharding.Mesh(
-        found.devices.reshape(-1)[order], ("devices",), axis_types=(AxisType.Auto,)
+        device_mesh.devices.reshape(-1)[order], ("devices",), axis_types=(AxisType.Auto,)
     )
 
 
@@ -102,9 +102,9 @@ def _check_devices(graph: Graph, meshes: Sequence[Mesh], around: Any) -> None:
         advice = "Make them of one list of devices."
     else:
         return
-    shown = [f"mesh: {mesh}" for mesh in meshes]
-    shown += [f"devices: {', '.join(map(str, each))}" for each in lists]
-    raise explain(ShardingError, graph.name, problem, shown, advice)
+    details = [f"mesh: {mesh}" for mesh in meshes]
+    details += [f"devices: {', '.join(map(str, items))}" for items in lists]
+    raise explain(ShardingError, graph.name, problem, details, advice)
 
 
 def is_outermost() -> bool:

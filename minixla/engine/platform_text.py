@@ -20,21 +20,21 @@ class PlatformEmitter(Emitter):
         self._target = target
         self.device_count = 1 if target is None else target.device_count
 
-    def module(self, graph: Graph, *given: Any, **options: Any) -> str:
+    def module(self, graph: Graph, *arguments: Any, **options: Any) -> str:
         """As `Emitter.module`; on one CPU calls of large programs that are many stay calls."""
         if self._target is not None:
             graph = legalized(graph.pruned(), self._target)
         # What is split over devices must not hide in a call from XLA's partitioner.
         if self.is_for_one_cpu:
             self.apart = repeated(graph)
-        return super().module(graph, *given, **options)
+        return super().module(graph, *arguments, **options)
 
     def expand(self, graph: Graph, operands: Sequence[str]) -> list[str]:
         """Like `Emitter.expand`, with the program legalized."""
         return super().expand(self._legal(graph), operands)
 
-    def _function(self, graph: Graph, *given: Any) -> str:
-        return super()._function(self._legal(graph), *given)
+    def _function(self, graph: Graph, *arguments: Any) -> str:
+        return super()._function(self._legal(graph), *arguments)
 
     def _legal(self, graph: Graph) -> Graph:
         """Legalize a program that replaces an operation; its operands may be constants."""
@@ -43,8 +43,8 @@ class PlatformEmitter(Emitter):
     def _body(self, graph: Graph, parameters: Sequence[str]) -> list[str]:
         platform = self.platform or "cpu"
         for step in graph.instructions if platform != "cpu" else ():
-            given = tuple([operand.shape for operand in step.operands])
-            shapes, gives_several = (*given, *step.shapes), len(step.results) > 1
+            operand_shapes = tuple([operand.shape for operand in step.operands])
+            shapes, gives_several = (*operand_shapes, *step.shapes), len(step.results) > 1
             lacking = unsupported_type(type(step.op), platform, shapes, gives_several)
             if lacking is None:
                 continue
@@ -52,9 +52,9 @@ class PlatformEmitter(Emitter):
             name, is_any = step.op.builder_name, lacking == "any"
             what = name if is_any else f"{name} of {lacking}"
             ways = ["Compile it for the CPU"] + ["convert to another type (astype)"] * (not is_any)
-            shown = [f"operands {', '.join(map(str, given))}"]
+            details = [f"operands {', '.join(map(str, operand_shapes))}"]
             problem, advice = f"XLA has no code for {what} on {platform}", f"{', or '.join(ways)}."
-            raise explain(TransformError, name, problem, shown, advice, source=step.source)
+            raise explain(TransformError, name, problem, details, advice, source=step.source)
         return super()._body(graph, parameters)
 
 

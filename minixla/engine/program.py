@@ -77,10 +77,10 @@ def _abstract_eval(*operands: Any, graph: HeldGraph) -> tuple[list[Any], set[Any
         x.shape == w.shape and x.dtype == w.dtype for x, w in zip(operands, wanted, strict=True)
     ):
         problem = "the operands do not fit the program"
-        shown = [f"operands: {', '.join(map(str, operands))}"]
-        shown += [f"inputs: {', '.join(map(str, graph.graph.input_shapes))}"]
+        details = [f"operands: {', '.join(map(str, operands))}"]
+        details += [f"inputs: {', '.join(map(str, graph.graph.input_shapes))}"]
         advice = "Give one operand for each input; 64-bit types need JAX's jax_enable_x64."
-        raise explain(ShapeError, graph.graph.name, problem, shown, advice)
+        raise explain(ShapeError, graph.graph.name, problem, details, advice)
     effect = effect_of(graph.graph)
     results = list(map(abstract_value, graph.graph.output_shapes, graph.weak))
     return varying_like(operands, results), set() if effect is None else {effect}
@@ -92,15 +92,21 @@ def varying_like(operands: Sequence[Any], results: list[ShapedArray]) -> list[Sh
     Inside jax.shard_map they vary over the axes of the operands. Over a mesh in explicit mode a
     result has the sharding of an operand of the same shape.
     """
-    varying = next((each for each in operands if each.mat.varying), None)
+    varying = next((operand for operand in operands if operand.mat.varying), None)
     if varying is not None:
-        specs = [jax.sharding.PartitionSpec(*[None] * each.ndim) for each in results]
+        specs = [jax.sharding.PartitionSpec(*[None] * result.ndim) for result in results]
         pairs = zip(results, [varying.sharding.update(spec=spec) for spec in specs], strict=True)
-        results = [each.update(sharding=at, manual_axis_type=varying.mat) for each, at in pairs]
+        results = [aval.update(sharding=at, manual_axis_type=varying.mat) for aval, at in pairs]
     if not types_name_axes():
         return results
-    sharded = {each.shape: each.sharding for each in operands if any(each.sharding.spec.partitions)}
-    return [each.update(sharding=sharded.get(each.shape, each.sharding)) for each in results]
+    sharded = {
+        operand.shape: operand.sharding
+        for operand in operands
+        if any(operand.sharding.spec.partitions)
+    }
+    return [
+        result.update(sharding=sharded.get(result.shape, result.sharding)) for result in results
+    ]
 
 
 def lower_graph(
@@ -115,7 +121,7 @@ def lower_graph(
         check_devices(graph)
     graph = split(module_context, operands, kinds, graph)
     symbols, prefixes = module_context.symbol_table, (f"minixla_{n}_" for n in count())
-    prefix = next(each for each in prefixes if f"{each}main" not in symbols)
+    prefix = next(prefix for prefix in prefixes if f"{prefix}main" not in symbols)
     main = add_functions(module_context, graph, prefix)
     main.attributes["sym_visibility"] = ir.StringAttr.get("private")
     symbol = ir.FlatSymbolRefAttr.get(ir.StringAttr(main.attributes["sym_name"]).value)
@@ -176,9 +182,9 @@ def _check_depth(graph: Graph) -> None:
     levels = _levels(graph)
     if levels > _MOST_LEVELS:
         problem = "loops and branches are nested deeper than XLA can compile"
-        shown = [f"{levels} computations within each other; {_MOST_LEVELS} are possible"]
+        details = [f"{levels} computations within each other; {_MOST_LEVELS} are possible"]
         advice = "Evaluate it in NumPy with mx.reference, or nest less."
-        raise explain(NestingError, graph.name, problem, shown, advice)
+        raise explain(NestingError, graph.name, problem, details, advice)
 
 
 @inner_first
@@ -188,8 +194,8 @@ def _levels(graph: Graph) -> int:
     for step in graph.instructions:
         for called in step.op.computations:
             # What XLA does not have, a scan, becomes a loop that calls a function.
-            own = {"call": 0 if called.is_inlined else 1, "while": 1, "conditional": 1}
-            most = max(most, _levels(called) + own.get(step.op.hlo_name, 2))
+            levels = {"call": 0 if called.is_inlined else 1, "while": 1, "conditional": 1}
+            most = max(most, _levels(called) + levels.get(step.op.hlo_name, 2))
     return most
 
 
@@ -232,11 +238,13 @@ def varying_alike(operands: tuple[ArrayLike, ...]) -> tuple[ArrayLike, ...]:
 
     What a collective in the program makes equal everywhere counts as varying.
     """
-    own = [jax.typeof(operand).mat.varying for operand in operands]
-    axes = frozenset().union(*own)
-    if all(each == axes for each in own):
+    varying = [jax.typeof(operand).mat.varying for operand in operands]
+    axes = frozenset().union(*varying)
+    if all(axes_of_operand == axes for axes_of_operand in varying):
         return operands
-    pairs = zip(operands, [tuple(axes - each) for each in own], strict=True)
+    pairs = zip(
+        operands, [tuple(axes - axes_of_operand) for axes_of_operand in varying], strict=True
+    )
     return tuple([jax.lax.pcast(x, more, to="varying") if more else x for x, more in pairs])
 
 
@@ -250,7 +258,7 @@ def run_graph(
     if spans_devices(graph):
         return _run_in_parts(graph, operands, weak)
     graph, literals = hoist_constants(graph)
-    return bind_program(graph, *(each.data for each in literals), *operands, weak=weak)
+    return bind_program(graph, *(literal.data for literal in literals), *operands, weak=weak)
 
 
 @inner_first
@@ -277,21 +285,24 @@ def _run_in_parts(graph: Graph, operands: Sequence[ArrayLike], weak: Sequence[bo
         steps = list(group)
         if not is_apart:
             made = [v for step in steps for v in step.results]
-            own = set(made)
-            read = [v for step in steps for v in step.operands if v not in own]
+            inner = set(made)
+            read = [v for step in steps for v in step.operands if v not in inner]
             inputs, outputs = list(dict.fromkeys(read)), [v for v in made if v in needed]
-            given, flags = [values[v] for v in inputs], [v in weakly for v in outputs]
+            arguments, flags = [values[v] for v in inputs], [v in weakly for v in outputs]
             program = part_of(inputs, steps, outputs, graph.name)
-            values.update(zip(outputs, run_graph(program, given, flags), strict=True))
+            values.update(zip(outputs, run_graph(program, arguments, flags), strict=True))
             continue
         for step in steps:
-            given, flags = [values[v] for v in step.operands], [v in weakly for v in step.results]
+            arguments, flags = (
+                [values[v] for v in step.operands],
+                [v in weakly for v in step.results],
+            )
             if step.op.spans_devices:
                 assert step.op.run is not None, "what spans devices runs by itself"
-                outcome = step.op.run(*given)
+                outcome = step.op.run(*arguments)
                 outcome = (outcome,) if step.single else outcome
             else:
-                outcome = _run_in_parts(step.op.computations[0], given, flags)
+                outcome = _run_in_parts(step.op.computations[0], arguments, flags)
             values.update(zip(step.results, outcome, strict=True))
     return [values[value] for value in graph.outputs]
 
@@ -333,7 +344,7 @@ def stage_for_jax(
         if any(map(is_mutable, leaves)):
             return bridge().run_with_refs(stage_for_jax, function, leaves, tree)
         try:
-            found = traced_for_jax(traced, leaves, tree)
+            program = traced_for_jax(traced, leaves, tree)
         except UnsupportedError as error:
             ref = getattr(error, "ref", None)
             if ref is None:
@@ -341,15 +352,15 @@ def stage_for_jax(
             # The function has used a mutable array that it closes over: it is traced again.
             return bridge().run_with_refs(stage_for_jax, function, leaves, tree, [ref])
         operands = [x for x in leaves if isinstance(x, JaxTracer) and not is_float0(x)]
-        outputs = run_graph(found.graph, [*found.read, *operands], found.weak)
-        return jax.tree_util.tree_unflatten(found.tree, outputs)
+        outputs = run_graph(program.graph, [*program.read, *operands], program.weak)
+        return jax.tree_util.tree_unflatten(program.tree, outputs)
 
     staged.__name__ = staged.__qualname__ = name
-    given: Any = staged
-    given.traced = traced
+    marked: Any = staged
+    marked.traced = traced
     # As JAX marks its own primitives: with `jax.debug_nans` a NaN is an error that has its name;
     # it is not called with arrays to find where the NaN was made, which `mx.debug_nans` says.
-    given._apply_primitive = True
+    marked._apply_primitive = True
     return staged
 
 
@@ -372,9 +383,11 @@ def _traced_once(traced: Any, tree: PyTreeDef, kinds: tuple[object, ...], _: obj
 @weakref_lru_cache
 def _hoisted_once(traced: Any, tree: PyTreeDef, kinds: tuple[object, ...], watch: object) -> Traced:
     """`_traced_once`, with the constants that are not printed among the values that it reads."""
-    found = _traced_once(traced, tree, kinds, watch)
-    graph, literals = hoist_constants(found.graph)
-    return found._replace(graph=graph, read=[*(each.data for each in literals), *found.read])
+    program = _traced_once(traced, tree, kinds, watch)
+    graph, literals = hoist_constants(program.graph)
+    return program._replace(
+        graph=graph, read=[*(literal.data for literal in literals), *program.read]
+    )
 
 
 def jit_staged(staged: Callable[..., PyTree]) -> Callable[..., PyTree]:
@@ -392,11 +405,11 @@ def jit_staged(staged: Callable[..., PyTree]) -> Callable[..., PyTree]:
         if any(isinstance(leaf, JaxTracer) for leaf in leaves):
             return run(*operands)
         kinds = tuple(map(jax.typeof, leaves))
-        found = _hoisted_once(traced, tree, kinds, state.watch)
-        if found.graph.meshes:  # only tracers tell JAX of the devices
+        program = _hoisted_once(traced, tree, kinds, state.watch)
+        if program.graph.meshes:  # only tracers tell JAX of the devices
             return run(*operands)
-        outputs = run_graph(found.graph, [*found.read, *leaves], found.weak)
-        return jax.tree_util.tree_unflatten(found.tree, outputs)
+        outputs = run_graph(program.graph, [*program.read, *leaves], program.weak)
+        return jax.tree_util.tree_unflatten(program.tree, outputs)
 
     return call
 
@@ -407,10 +420,10 @@ def forget_traces(staged: Any) -> None:
 
 
 def _traced(
-    function: Callable[..., PyTree], name: str, given: tuple[Any, ...], tree: PyTreeDef
+    function: Callable[..., PyTree], name: str, inputs: tuple[Any, ...], tree: PyTreeDef
 ) -> Traced:
-    trace, leaves = GraphTrace(state.trace), list(given)
-    for index, leaf in enumerate(given):
+    trace, leaves = GraphTrace(state.trace), list(inputs)
+    for index, leaf in enumerate(inputs):
         if not isinstance(leaf, (JaxTracer, ShapedArray)):
             continue
         if is_float0(leaf):

@@ -145,8 +145,8 @@ def flatten(tree: PyTree) -> tuple[list[Any], PyTreeDef]:
     return tree_util.tree_flatten(opened)
 
 
-def _is_ours(each: object) -> bool:
-    return isinstance(each, KeyNumbers)
+def _is_ours(node: object) -> bool:
+    return isinstance(node, KeyNumbers)
 
 
 def leaf_paths(tree: PyTree) -> list[tuple[Any, ...]]:
@@ -161,7 +161,7 @@ def key_ranks(structure: PyTreeDef) -> tuple[int, ...]:
     data = structure.node_data()
     if data is not None and data[0] is KeyNumbers:
         return (_key_rank(data[1]),)
-    rows = [(key_ranks(each), each.num_leaves) for each in structure.children()]
+    rows = [(key_ranks(child), child.num_leaves) for child in structure.children()]
     if not any(ranks for ranks, _ in rows):
         return ()
     return tuple([rank for ranks, count in rows for rank in ranks or (0,) * count])

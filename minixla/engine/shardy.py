@@ -228,8 +228,8 @@ def written_steps(pipeline: str) -> list[tuple[str, dict[str, str]]]:
             problem = f"{pipeline[position:][:100].strip()!r} is no pass with options"
             raise explain(AttributeValueError, "shardy_pass", problem, (), _SYNTAX)
         position, name = match.end(), RENAMED.get(match[1], match[1])
-        given = [each.partition("=") for each in (match[2] or "").split()]
-        steps.append((name, {key: value for key, _, value in given}))
+        options = [option.partition("=") for option in (match[2] or "").split()]
+        steps.append((name, {key: value for key, _, value in options}))
     return steps
 
 
@@ -243,10 +243,10 @@ def steps_of(pipeline: str) -> list[tuple[str, dict[str, bool | str]]]:
         AttributeValueError: there is no such pass, or it has no such option.
     """
     steps = []
-    for name, given in written_steps(pipeline):
+    for name, options in written_steps(pipeline):
         if name not in PASSES:
             _refuse_name(name)
-        steps.append((name, {key: _checked(name, key, value) for key, value in given.items()}))
+        steps.append((name, {key: _checked(name, key, value) for key, value in options.items()}))
     return steps
 
 
@@ -257,11 +257,11 @@ def with_options(name: str, options: Mapping[str, object]) -> str:
         name: a name of `PASSES`.
         options: by name, with `_` or `-` between words; `True` stands for `true`.
     """
-    given = (
+    stated = (
         f"{key.replace('_', '-')}={str(value).lower() if isinstance(value, bool) else value}"
         for key, value in options.items()
     )
-    return f"{name}{{{' '.join(given)}}}" if options else name
+    return f"{name}{{{' '.join(stated)}}}" if options else name
 
 
 def _subject(pipeline: str) -> str:
@@ -285,10 +285,10 @@ def _ask(pipeline: str, with_places: bool, *texts: str) -> str:
 
 
 def _died(pipeline: str, refusal: Refusal) -> ImportError_:
-    found = next(filter(None, (each.search(refusal.said) for each in _LAST_WORDS)), None)
-    given = [found[0][:500]] if found else refusal.said.splitlines()[-1:]
+    match = next(filter(None, (pattern.search(refusal.said) for pattern in _LAST_WORDS)), None)
+    details = [match[0][:500]] if match else refusal.said.splitlines()[-1:]
     problem = f"Shardy dies of the program: {refusal.problem}"
-    return explain(ImportError_, _subject(pipeline), problem, given, _DEADLY)
+    return explain(ImportError_, _subject(pipeline), problem, details, _DEADLY)
 
 
 def _mlir_pipeline(pipeline: str) -> str:
@@ -301,7 +301,7 @@ def _mlir_pipeline(pipeline: str) -> str:
 
 
 def _refuse_name(name: str) -> NoReturn:
-    near = "".join(f"Did you mean {each}? " for each in get_close_matches(name, PASSES, 1, 0.8))
+    near = "".join(f"Did you mean {match}? " for match in get_close_matches(name, PASSES, 1, 0.8))
     advice = f"{near}There are {', '.join(PASSES)}."
     raise explain(AttributeValueError, "shardy_pass", f"there is no pass {name!r}", (), advice)
 

@@ -30,16 +30,16 @@ def _new_context() -> Any:
 _contexts = SharedContexts(_new_context)
 
 
-def _answer(request: Any, given: list[np.ndarray]) -> tuple[dict[str, Any], list[bytes]]:
+def _answer(request: Any, arrays: list[np.ndarray]) -> tuple[dict[str, Any], list[bytes]]:
     pipeline, with_places = request
-    size = sum(map(len, given))
+    size = sum(map(len, arrays))
     try:
         seconds, memory = _SECONDS + size * _SECONDS_PER_BYTE, _BYTES + size * _BYTES_PER_BYTE
         with limits(seconds, memory), _contexts.context_for(size):
             passes = PassManager.parse(pipeline)
-            if not given:
+            if not arrays:
                 return {}, [str(passes).encode()]
-            module = ir.Module.parse(given[0].tobytes())
+            module = ir.Module.parse(arrays[0].tobytes())
             passes.run(module.operation)
             text: Any = module.operation.get_asm(enable_debug_info=with_places)
             return {}, [text.encode()]

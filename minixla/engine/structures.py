@@ -42,7 +42,7 @@ def subtrees(prefix: PyTreeDef, whole: PyTreeDef) -> list[PyTreeDef]:
     if len(prefix.children()) != len(whole.children()):
         count = len(whole.children())
         raise ValueError(f"{prefix} has {len(prefix.children())} children, not {count}")
-    return [each for pair in pairs for each in subtrees(*pair)]
+    return [subtree for pair in pairs for subtree in subtrees(*pair)]
 
 
 def with_leaves(structure: PyTreeDef, is_leaf: Callable[[type, Any], bool]) -> PyTreeDef:
@@ -52,7 +52,7 @@ def with_leaves(structure: PyTreeDef, is_leaf: Callable[[type, Any], bool]) -> P
         return structure
     if is_leaf(*data):
         return LEAF
-    children = [with_leaves(each, is_leaf) for each in structure.children()]
+    children = [with_leaves(child, is_leaf) for child in structure.children()]
     return type(structure).from_node_data_and_children(default_registry, data, children)
 
 
@@ -63,4 +63,4 @@ def nodes(structure: PyTreeDef, is_wanted: Callable[[type, Any], bool]) -> list[
         return [None]
     if data is not None and is_wanted(*data):
         return [data]
-    return [found for each in structure.children() for found in nodes(each, is_wanted)]
+    return [node for child in structure.children() for node in nodes(child, is_wanted)]

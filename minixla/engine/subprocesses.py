@@ -56,7 +56,7 @@ def receive(stream: Any) -> tuple[int, Any, list[np.ndarray]]:
     """What `send` was given at the other end; EOFError or TimeoutError where nothing comes."""
     number, message, sizes = pickle.load(stream)
     blocks = [np.empty(size, np.uint8) for size in sizes]
-    if any(stream.readinto(each) < len(each) for each in blocks):
+    if any(stream.readinto(block) < len(block) for block in blocks):
         raise EOFError
     return number, message, blocks
 
@@ -73,11 +73,11 @@ def module_path() -> str:
     """
     here, package = os.path.realpath(os.curdir), os.path.realpath(Path(__file__).parents[1])
     named = [*filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    allowed = {os.path.abspath(each) for each in named}
-    folders = [os.path.abspath(each) for each in sys.path if each]
-    kept = [each for each in folders if each in allowed or os.path.realpath(each) != here]
+    allowed = {os.path.abspath(path) for path in named}
+    folders = [os.path.abspath(path) for path in sys.path if path]
+    kept = [folder for folder in folders if folder in allowed or os.path.realpath(folder) != here]
     parent, name = os.path.split(package)
-    is_found = any(os.path.realpath(os.path.join(each, name)) == package for each in kept)
+    is_found = any(os.path.realpath(os.path.join(folder, name)) == package for folder in kept)
     return os.pathsep.join(kept if is_found else [*kept, parent])
 
 
@@ -115,14 +115,14 @@ class Helper:
                     self._number += 1
                     self._connection.settimeout(seconds)
                     send(self._stream, self._number, request, blocks)
-                    number, reply, found = receive(self._stream)
+                    number, reply, arrays = receive(self._stream)
                 except (EOFError, OSError, pickle.UnpicklingError) as error:
                     raise HelperDied(self._end(1.0), isinstance(error, TimeoutError)) from error
                 except BaseException:  # an interrupt: a late reply may be cut in two
                     self._end(0.0)
                     raise
                 if number == self._number:
-                    return reply, found
+                    return reply, arrays
                 # It has died of what it answered last: of this request it may have taken a part.
                 self._end(0.0)
 

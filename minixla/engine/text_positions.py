@@ -25,27 +25,27 @@ def check_characters(text: str, refused: Callable[[int, str], ImportError_]) -> 
 
 
 def refused_at(
-    subject: str, text: str, at: int, problem: str, advice: str, given: Iterable[str] = ()
+    subject: str, text: str, at: int, problem: str, advice: str, details: Iterable[str] = ()
 ) -> ImportError_:
     """The error for a place in a text; see `explain`."""
     line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
     place = f'"-":{line}:{column}'
-    return located(subject, place, problem, given, advice, text)
+    return located(subject, place, problem, details, advice, text)
 
 
 def located(
-    subject: str, location: Any, problem: str, given: Iterable[str], advice: str, source: str = ""
+    subject: str, location: Any, problem: str, details: Iterable[str], advice: str, source: str = ""
 ) -> ImportError_:
     """An error that names a place of MLIR's; of `source` it shows the line and the types."""
-    where, shown = "", []
+    where, lines = "", []
     match = _LOCATION.search(str(location))
     if match is not None:
         file = "" if match[1] == "-" else f"{match[1]}, "
         where = f"{file}line {match[2]}, column {match[3]}: "
         if source and not file:
-            shown = _shown(source, int(match[2]), int(match[3]))
+            lines = _shown(source, int(match[2]), int(match[3]))
     problem = f"{where}{problem.strip()[:500].rstrip('.')}"
-    return explain(ImportError_, subject, problem, [*shown, *given], advice)
+    return explain(ImportError_, subject, problem, [*lines, *details], advice)
 
 
 def _shown(text: str, line: int, column: int) -> list[str]:
@@ -61,25 +61,25 @@ def _shown(text: str, line: int, column: int) -> list[str]:
     part = whole[left : left + _SHOWN].strip()
     types = _types(text, start + column - 1)
     beyond = [f"types {types[: 2 * _SHOWN]}"] if types and types not in part else []
-    shown = [each for each in (part, *beyond) if each]
+    details = [line for line in (part, *beyond) if line]
     # As every terminal takes them.
-    return [x.encode(errors="backslashreplace").decode().replace("\0", "\\0") for x in shown]
+    return [x.encode(errors="backslashreplace").decode().replace("\0", "\\0") for x in details]
 
 
 def _types(text: str, start: int) -> str:
     """The types of the operation that begins at a position; nothing where there are none."""
     depth, colon = 0, -1
     for match in _MARK.finditer(text, start, start + _LONGEST_OPERATION):
-        found = match[0]
-        if found in "([{<":
+        text_found = match[0]
+        if text_found in "([{<":
             depth += 1
-        elif found in ")]}>":
+        elif text_found in ")]}>":
             depth -= 1
             if depth < 0:
                 return ""
-        elif found == ":" and not depth:
+        elif text_found == ":" and not depth:
             colon = match.end()
-        elif found == "\n" and not depth and _NEXT.match(text, match.end()):
+        elif text_found == "\n" and not depth and _NEXT.match(text, match.end()):
             types = text[colon : match.start()] if colon >= 0 else ""
             return " ".join(types.partition(" loc(")[0].split())
     return ""

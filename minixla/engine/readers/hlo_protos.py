@@ -25,7 +25,7 @@ _CONSTANT = r"\bconstant\(\s*(?:(\{\.\.\.\})\s*\)|[a-z]\w*\[[\d,]*\](?:\{[\d,]*\
 _ZERO = r"(?<=[({, ])(-0)(?=[)}, \n])"
 _WRITTEN = re.compile(rf'"(?:[^"\\]|\\.)*+"?|{_CONSTANT}|{_ZERO}|(\{{\.\.\.\}})')
 # Most programs have none of these.
-_SIGNS = [re.compile(each) for each in (r"constant\(\s*[a-z]", r"-0[)}, \n]", r"\{\.\.\.\}")]
+_SIGNS = [re.compile(pattern) for pattern in (r"constant\(\s*[a-z]", r"-0[)}, \n]", r"\{\.\.\.\}")]
 
 # Protocol buffers: a message is a list of fields, each a number and a value.
 _BYTES = 2
@@ -46,7 +46,7 @@ def _parted(
     data: bytes, dropped: Collection[int] = (), lists: Collection[int] = ()
 ) -> tuple[dict[int, Any], bytes]:
     """The value of each field, the last one or a list of all; and the bytes of what is kept."""
-    found: dict[int, Any] = {}
+    fields: dict[int, Any] = {}
     kept, kept_from, position, end = [], 0, 0, len(data)
     while position < end:  # of most instructions some ten times
         start = position
@@ -67,14 +67,14 @@ def _parted(
                 value = data[position:last]
         position = last
         if number in lists:
-            found.setdefault(number, []).append(value)
+            fields.setdefault(number, []).append(value)
         else:
-            found[number] = value
+            fields[number] = value
         if number in dropped:
             kept.append(data[kept_from:start])
             kept_from = position
     kept.append(data[kept_from:])
-    return found, b"".join(kept)
+    return fields, b"".join(kept)
 
 
 def _message(data: bytes, *lists: int) -> dict[int, Any]:
@@ -84,11 +84,11 @@ def _message(data: bytes, *lists: int) -> dict[int, Any]:
 
 def _numbers(data: bytes) -> list[int]:
     """A field that holds several numbers; those below 0 count from 2**64."""
-    found, position = [], 0
+    numbers, position = [], 0
     while position < len(data):
         value, position = _varint(data, position)
-        found.append(value - (1 << 64) if value >> 63 else value)
-    return found
+        numbers.append(value - (1 << 64) if value >> 63 else value)
+    return numbers
 
 
 def _encoded(value: int) -> bytes:
@@ -109,7 +109,7 @@ def _field(number: int, value: int | str | bytes) -> bytes:
 
 def _instruction(fields: dict[int, Any], rest: bytes = b"") -> bytes:
     """An instruction as a field of its computation."""
-    parts = b"".join([_field(*each) for each in fields.items()])
+    parts = b"".join([_field(*field) for field in fields.items()])
     return _field(_INSTRUCTION, parts + rest)
 
 
@@ -135,7 +135,7 @@ def translated(text: str, stand_ins: Mapping[str, str]) -> tuple[bytes, dict[str
     `callees` of instructions that call computations; `frontend`, the names of frontend attributes;
     `details` of the instructions that were replaced by stand-ins: `_DETAILS`.
     """
-    if any(each.search(text) for each in _SIGNS):
+    if any(pattern.search(text) for pattern in _SIGNS):
         text = _WRITTEN.sub(_rewritten, text)
     module = _hlo.hlo_module_from_text(text)
     edited = _Edited(module.as_serialized_hlo_module_proto(), stand_ins)
@@ -166,7 +166,9 @@ class _Edited:
     def __init__(self, data: bytes, stand_ins: Mapping[str, str]) -> None:
         dropped = (_COMPUTATION, _PROGRAM, _FRAMES)
         module, rest = _parted(data, dropped, (_COMPUTATION,))
-        computations = [_parted(each, _OF_TEXT, (_INSTRUCTION,)) for each in module[_COMPUTATION]]
+        computations = [
+            _parted(computation, _OF_TEXT, (_INSTRUCTION,)) for computation in module[_COMPUTATION]
+        ]
         self._numbers = {head.get(5, 0): index for index, (head, _) in enumerate(computations)}
         self._stand_ins = stand_ins
         self._frames = _frames(module.get(_FRAMES, b""))
@@ -174,17 +176,19 @@ class _Edited:
         entry = self._numbers[module.get(_ENTRY, 0)]
         names = [_text(head[_NAME]) for head, _ in computations]
         self.tables: Any = {"computations": names, "entry": entry}
-        self.tables |= {each: {} for each in ("callees", "details", "frontend")}
-        self.tables |= {each: [] for each in ("names", "opcodes", "owners", "sources", "places")}
-        made = [self._computation(index, *each) for index, each in enumerate(computations)]
-        parts = [_field(_COMPUTATION, each) for each, _ in made]
+        self.tables |= {table: {} for table in ("callees", "details", "frontend")}
+        self.tables |= {table: [] for table in ("names", "opcodes", "owners", "sources", "places")}
+        made = [
+            self._computation(index, *computation) for index, computation in enumerate(computations)
+        ]
+        parts = [_field(_COMPUTATION, head) for head, _ in made]
         self.data = b"".join([rest, _field(_PROGRAM, made[entry][1]), *parts])
 
     def _computation(self, index: int, head: dict[int, Any], rest: bytes) -> tuple[bytes, bytes]:
         """A computation, and the shapes of its parameters and its result."""
-        rows = [_parted(each, _DROPPED) for each in head[_INSTRUCTION]]
+        rows = [_parted(instruction, _DROPPED) for instruction in head[_INSTRUCTION]]
         by_id = {row[0].get(_ID, 0): row for row in rows}
-        self._shapes = {key: found[_SHAPE] for key, (found, _) in by_id.items()}
+        self._shapes = {key: fields[_SHAPE] for key, (fields, _) in by_id.items()}
         self._new = itertools.count(max(by_id, default=0) + 1)
         # Numbered as they stand in the text.
         parts = [self._instruction(*by_id[key]) for key in sorted(by_id)]
@@ -196,75 +200,77 @@ class _Edited:
         parts = [_field(_NAME, f"f.{index}"), rest, *parts, _field(_PROGRAM, program)]
         return b"".join(parts), program
 
-    def _instruction(self, found: dict[int, Any], rest: bytes) -> bytes:
+    def _instruction(self, fields: dict[int, Any], rest: bytes) -> bytes:
         tables = self.tables
-        number, opcode = len(tables["names"]), found[_OPCODE].decode()
+        number, opcode = len(tables["names"]), fields[_OPCODE].decode()
         stand_in, name = self._stand_ins.get(opcode), f"i{number}"
-        is_elided = found.get(_TARGET_NAME) == ELIDED.encode()
-        tables["names"].append(_text(found[_NAME]))
+        is_elided = fields.get(_TARGET_NAME) == ELIDED.encode()
+        tables["names"].append(_text(fields[_NAME]))
         tables["opcodes"].append("constant" if is_elided else opcode)
-        tables["sources"].append(self._source(found.get(_METADATA, b"")))
-        if _CALLEES in found:
-            ids = _numbers(found[_CALLEES])
-            tables["callees"][number] = [self._numbers[each] for each in ids]
-        if _FRONTEND in found:
-            entries = _message(found[_FRONTEND], 1)[1]
-            tables["frontend"][number] = [_text(_message(each).get(1, b"")) for each in entries]
+        tables["sources"].append(self._source(fields.get(_METADATA, b"")))
+        if _CALLEES in fields:
+            ids = _numbers(fields[_CALLEES])
+            tables["callees"][number] = [self._numbers[id_] for id_ in ids]
+        if _FRONTEND in fields:
+            entries = _message(fields[_FRONTEND], 1)[1]
+            tables["frontend"][number] = [_text(_message(entry).get(1, b"")) for entry in entries]
         if stand_in is not None:
             # What a translation may ask for of an instruction that is translated here.
-            rows = [(*_DETAILS[each], found[each]) for each in _DETAILS if each in found]
+            rows = [(*_DETAILS[field], fields[field]) for field in _DETAILS if field in fields]
             details = tables["details"][number] = {key: read(data) for key, read, data in rows}
             if opcode == "bitcast":
-                shapes = self._shapes[_numbers(found[_OPERANDS])[0]], found[_SHAPE]
+                shapes = self._shapes[_numbers(fields[_OPERANDS])[0]], fields[_SHAPE]
                 details["layouts"] = [*map(_layout, shapes)]
         if stand_in == "custom-call":
-            kept = {each: found[each] for each in (_SHAPE, _ID, _OPERANDS) if each in found}
+            kept = {field: fields[field] for field in (_SHAPE, _ID, _OPERANDS) if field in fields}
             call = {_NAME: name, _OPCODE: stand_in, _TARGET_NAME: "minixla", _VERSION: 1}
             return _instruction(call | kept)
-        if opcode == "constant" and _is_tuple(found[_SHAPE]):
-            return self._tuple(name, found[_LITERAL], found.get(_ID, 0))
-        if opcode in _SINGLE and _is_tuple(found[_SHAPE]):
-            return self._one_by_one(name, found, rest)
-        own = {_NAME: name}
+        if opcode == "constant" and _is_tuple(fields[_SHAPE]):
+            return self._tuple(name, fields[_LITERAL], fields.get(_ID, 0))
+        if opcode in _SINGLE and _is_tuple(fields[_SHAPE]):
+            return self._one_by_one(name, fields, rest)
+        written = {_NAME: name}
         if stand_in is not None:
-            own |= {_OPCODE: stand_in, _SHAPE: _result(opcode, found[_SHAPE])}
-            _, rest = _parted(rest, own)
-        if _MESH in found:
-            rest += _field(_GROUPS, _groups(found[_MESH]))
-        for each in _STRINGS & found.keys():
-            found[each].decode()  # Python's interface to MLIR ends over other strings
-        return _instruction(own, rest)
+            written |= {_OPCODE: stand_in, _SHAPE: _result(opcode, fields[_SHAPE])}
+            _, rest = _parted(rest, written)
+        if _MESH in fields:
+            rest += _field(_GROUPS, _groups(fields[_MESH]))
+        for field in _STRINGS & fields.keys():
+            fields[field].decode()  # Python's interface to MLIR ends over other strings
+        return _instruction(written, rest)
 
-    def _one_by_one(self, name: str, found: dict[int, Any], rest: bytes) -> bytes:
+    def _one_by_one(self, name: str, fields: dict[int, Any], rest: bytes) -> bytes:
         """A collective of several arrays as one for each, since StableHLO's takes one."""
-        operands, shapes = _numbers(found[_OPERANDS]), _message(found[_SHAPE], _MEMBERS)[_MEMBERS]
+        operands, shapes = _numbers(fields[_OPERANDS]), _message(fields[_SHAPE], _MEMBERS)[_MEMBERS]
         _, rest = _parted(rest, (_SHAPE, _ID, _OPERANDS))
         made, ids = [], []
         for member, (operand, shape) in enumerate(zip(operands, shapes, strict=True)):
             ids.append(next(self._new))
-            own = {_NAME: f"{name}.{member}", _SHAPE: shape, _ID: ids[-1]}
-            made.append(_instruction({**own, _OPERANDS: _encoded(operand)}, rest))
-        return b"".join([*made, _packed(name, found[_SHAPE], found[_ID], ids)])
+            written = {_NAME: f"{name}.{member}", _SHAPE: shape, _ID: ids[-1]}
+            made.append(_instruction({**written, _OPERANDS: _encoded(operand)}, rest))
+        return b"".join([*made, _packed(name, fields[_SHAPE], fields[_ID], ids)])
 
     def _tuple(self, name: str, literal: bytes, id_: int) -> bytes:
         """The constants that make up a constant tuple, which XLA does not translate."""
-        found = _message(literal, 10)
-        shape, members = found[1], found[10]
+        message = _message(literal, 10)
+        shape, members = message[1], message[10]
         if not _is_tuple(shape):
-            own = {_NAME: name, _OPCODE: "constant", _SHAPE: shape, _ID: id_}
-            return _instruction({**own, _LITERAL: literal})
+            written = {_NAME: name, _OPCODE: "constant", _SHAPE: shape, _ID: id_}
+            return _instruction({**written, _LITERAL: literal})
         ids = [next(self._new) for _ in members]
         rows = zip(itertools.count(), members, ids, strict=False)
-        made = [self._tuple(f"{name}.{member}", each, own) for member, each, own in rows]
+        made = [
+            self._tuple(f"{name}.{member}", element, shape_) for member, element, shape_ in rows
+        ]
         return b"".join([*made, _packed(name, shape, id_, ids)])
 
     def _source(self, metadata: bytes) -> int:
         """The index of the place in the user's program that metadata tell; -1 for none."""
         if metadata not in self._known:
-            found = _message(metadata)
-            place = self._frames.get(found.get(15, 0))
-            if 3 in found:
-                place = _text(found[3]), _text(found.get(2, b"")) or "program", found.get(4, 0)
+            fields = _message(metadata)
+            place = self._frames.get(fields.get(15, 0))
+            if 3 in fields:
+                place = _text(fields[3]), _text(fields.get(2, b"")) or "program", fields.get(4, 0)
             self._known[metadata] = -1 if place is None else len(self.tables["places"])
             self.tables["places"] += filter(None, [place])
         return self._known[metadata]
@@ -302,20 +308,20 @@ def _text(data: bytes) -> str:
 def _frames(data: bytes) -> dict[int, tuple[str, str, int]]:
     """File, function and line of each stack frame that a module lists."""
     lists = _message(data, 1, 2, 3, 4).values()
-    files, functions, places, frames = [dict(enumerate(each, 1)) for each in lists]
-    found = {}
+    files, functions, places, frames = [dict(enumerate(items, 1)) for items in lists]
+    by_id = {}
     for number, frame in frames.items():
         place = _message(places.get(_message(frame).get(1, 0), b""))
         if place.get(1, 0) in files:
             name = _text(functions.get(place.get(2, 0), b""))
-            found[number] = _text(files[place[1]]), name or "program", place.get(3, 0)
-    return found
+            by_id[number] = _text(files[place[1]]), name or "program", place.get(3, 0)
+    return by_id
 
 
 def _lists(data: bytes, *numbers: int) -> list[list[int]]:
     """The numbers in each of several fields."""
-    found = _message(data)
-    return [_numbers(found.get(number, b"")) for number in numbers]
+    fields = _message(data)
+    return [_numbers(fields.get(number, b"")) for number in numbers]
 
 
 def _layout(shape: bytes) -> Any:
@@ -323,19 +329,19 @@ def _layout(shape: bytes) -> Any:
     layout = _message(shape).get(_LAYOUT)
     if layout is None:
         return None
-    tiles = [_lists(each, 1)[0] for each in _message(layout, 6)[6]]
+    tiles = [_lists(tile, 1)[0] for tile in _message(layout, 6)[6]]
     return _lists(layout, 1)[0], tiles
 
 
 def _pairs(data: bytes) -> dict[str, str]:
     pairs = map(_message, _message(data, 1)[1])
-    return {_text(each.get(1, b"")): _text(each.get(2, b"")) for each in pairs}
+    return {_text(pair.get(1, b"")): _text(pair.get(2, b"")) for pair in pairs}
 
 
-def _precisions(found: list[int]) -> list[str] | None:
+def _precisions(numbers: list[int]) -> list[str] | None:
     """The names for both operands; None where they are the default."""
     names = ("DEFAULT", "HIGH", "HIGHEST")
-    return [names[each] for each in found] if any(found) else None
+    return [names[number] for number in numbers] if any(numbers) else None
 
 
 #: By the number of the field its name, that of our attribute if there is one, and how it is read.
@@ -359,18 +365,18 @@ _DETAILS: dict[int, tuple[str, Callable[[Any], Any]]] = {
 
 def _groups(data: bytes) -> bytes:
     """Replica groups along axes of a mesh of devices, written out."""
-    found = _message(data, 2)
-    mesh = _message(found[1], 1, 3)
-    sizes = [_message(each).get(2, 0) for each in mesh[1]]
+    fields = _message(data, 2)
+    mesh = _message(fields[1], 1, 3)
+    sizes = [_message(axis).get(2, 0) for axis in mesh[1]]
     places = np.indices(sizes).reshape(len(sizes), -1)
     ids = np.array(_numbers(mesh.get(2, b"")) or range(places.shape[1]))
     for iota in map(_message, mesh[3]):
         ids = ids.reshape(_numbers(iota[1])).transpose(_numbers(iota[2]))
     # The place of each device in its group, and what is left of its place in the mesh.
     inner, left, members = np.zeros(ids.size, int), places.copy(), 1
-    for each in map(_message, found[2]):
+    for reference in map(_message, fields[2]):
         # Of an axis that is split the size before and of the part.
-        axis, part = each.get(1, 0), _message(each.get(2, b""))
+        axis, part = reference.get(1, 0), _message(reference.get(2, b""))
         count = part.get(2, sizes[axis])
         step = sizes[axis] // (part.get(1, 1) * count)
         digit = places[axis] // step % count

@@ -63,13 +63,13 @@ def _read(source: Any, is_binary: bool) -> tuple[list[bytes], Any]:
             module = ir.Module.parse(source)
         constants = _taken_constants(module) if may_be_large else []
         text: Any = module.operation.get_asm(enable_debug_info=True) if is_binary else ""
-        shown = text or source
-        if isinstance(shown, str):
-            if _MHLO.search(shown):
+        given_text = text or source
+        if isinstance(given_text, str):
+            if _MHLO.search(given_text):
                 _convert_mhlo(module)
-            if _PLACE.search(shown):
+            if _PLACE.search(given_text):
                 _refuse_locations(module)
-        del source, shown
+        del source, given_text
         stream = io.BytesIO()
         module.operation.write_bytecode(stream)
     return [stream.getvalue(), *constants], text
@@ -93,9 +93,9 @@ def _convert_mhlo(module: Any) -> None:
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
-    for each in copies:  # StableHLO lacks it
-        each.results[0].replace_all_uses_with(each.operands[0])
-        each.erase()
+    for copy in copies:  # StableHLO lacks it
+        copy.results[0].replace_all_uses_with(copy.operands[0])
+        copy.erase()
     mhlo.register_mhlo_passes()
     PassManager.parse("builtin.module(hlo-legalize-to-stablehlo)").run(module.operation)
 
@@ -115,27 +115,27 @@ def _refuse_locations(module: Any) -> None:
 
     MLIR's Python bindings raise TypeError for locations, or end the process.
     """
-    found: list[Any] = []
+    refused: list[Any] = []
 
     def visit(operation: Any) -> Any:
         try:
             attributes = operation.attributes
             waiting = [_attribute(attributes, name) for name in attributes]
             while waiting:
-                each = waiting.pop()
-                if isinstance(each, ir.ArrayAttr):
-                    waiting.extend(each)
-                elif isinstance(each, ir.DictAttr):
-                    waiting.extend(_attribute(each, named.name) for named in each)
+                location = waiting.pop()
+                if isinstance(location, ir.ArrayAttr):
+                    waiting.extend(location)
+                elif isinstance(location, ir.DictAttr):
+                    waiting.extend(_attribute(location, named.name) for named in location)
         except TypeError as error:
             if "Loc" in str(error):
-                found.append(operation)
+                refused.append(operation)
                 return ir.WalkResult.INTERRUPT
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
-    if found:
-        raise _IsLocation(found[0])
+    if refused:
+        raise _IsLocation(refused[0])
 
 
 def _attribute(dictionary: Any, name: str) -> Any:
@@ -153,24 +153,24 @@ def _may_hold_large(source: str | bytes) -> bool:
     if not isinstance(source, str) or "dense_resource<" in source:
         return True
     _, *constants = source.split("dense<")
-    return any(each.find(">", 0, _LONG_CONSTANT) < 0 for each in constants)
+    return any(constant.find(">", 0, _LONG_CONSTANT) < 0 for constant in constants)
 
 
 def _taken_constants(module: Any) -> list[bytes]:
     """The data of large constants, in whose place resources stand: `minixla0`, ..."""
-    found: list[bytes] = []
+    constants: list[bytes] = []
 
     def visit(operation: Any) -> Any:
         if operation.name in ("stablehlo.constant", "chlo.constant"):
             data = _large_data(operation)
             if data is not None:
-                value = f"dense_resource<minixla{len(found)}> : {operation.results[0].type}"
+                value = f"dense_resource<minixla{len(constants)}> : {operation.results[0].type}"
                 operation.attributes["value"] = ir.Attribute.parse(value)
-                found.append(data)
+                constants.append(data)
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
-    return found
+    return constants
 
 
 def _large_data(constant: Any) -> bytes | None:
@@ -190,9 +190,9 @@ def _large_data(constant: Any) -> bytes | None:
     return large[0] if len(large) == 1 and not len(large[0]) % math.prod(type_.shape) else None
 
 
-def _answer(request: Any, given: list[np.ndarray]) -> tuple[dict[str, Any], list[bytes]]:
+def _answer(request: Any, arrays: list[np.ndarray]) -> tuple[dict[str, Any], list[bytes]]:
     is_text, stand_ins = request
-    data = given[0].tobytes()
+    data = arrays[0].tobytes()
     tables: dict[str, Any] = {}
     try:
         seconds = _SECONDS + len(data) * _SECONDS_PER_BYTE

@@ -51,7 +51,7 @@ def without_constants(source: str | bytes) -> tuple[str | bytes, dict[str, np.nd
         after = _AFTER.match(text[end : end + _NEAR].decode("latin-1"))
         if after is None or not _BEFORE.search(head.removesuffix("dense<")):
             continue
-        sizes = [int(each) for each in after[1][:-1].split("x")]
+        sizes = [int(digits) for digits in after[1][:-1].split("x")]
         try:
             data = reader(text, start, end, BY_STABLEHLO[after[2]], sizes)
         except (KeyError, ValueError, OverflowError):  # MLIR says what is wrong
