@@ -88,32 +88,32 @@ def interpreter_gap(step: Instruction) -> str | None:
     if is_lowered(step.op):
         shapes = tuple([value.shape for value in step.operands])
         programs.append(lowered_program(step.op, shapes))
-    within = (each for program in programs for each in every_step(program))
-    reasons = (reason for each in (step, *within) if (reason := _gap(each)) is not None)
+    within = (inner for program in programs for inner in every_step(program))
+    reasons = (reason for candidate in (step, *within) if (reason := _gap(candidate)) is not None)
     return next((f"StableHLO's interpreter {reason}" for reason in reasons), None)
 
 
 def _gap(step: Instruction) -> str | None:
     name = step.op.name
-    read, given = _kinds(step.operands), _kinds(step.results)
-    for each in (*[kind.name for kind in read + given], name):
-        if each in _ODD:
-            return _ODD[each]
+    read, written = _kinds(step.operands), _kinds(step.results)
+    for name_of_type in (*[kind.name for kind in read + written], name):
+        if name_of_type in _ODD:
+            return _ODD[name_of_type]
     if name.endswith("TotalOrder"):
         return "ignores TOTALORDER"
     if name in ("DynamicSlice", "DynamicUpdateSlice", "Gather"):
         if any(kind.kind == "unsigned" for kind in read[1:]):
             return "reads unsigned start indices as signed"
-    elif name in ("DotGeneral", "ConvGeneralDilated") and len({*read, *given}) > 1:
+    elif name in ("DotGeneral", "ConvGeneralDilated") and len({*read, *written}) > 1:
         return "gives noise where a product's type is not that of its operands"
     elif name == "Fft" and step.op.fft_type == "IRFFT" and step.op.fft_length[-1] % 2 == 1:
         return "gives noise for IRFFT of odd lengths"
-    elif name == "Pow" and given[0].is_complex:
+    elif name == "Pow" and written[0].is_complex:
         return "gives NaN for some complex powers"
     count = operations_per_element(step)
     if count > 2 and read and read[0].is_float and read[0].bits < 32:
         return "rounds after every addition"
-    if count > _MANY and given and given[0].is_inexact:
+    if count > _MANY and written and written[0].is_inexact:
         return "adds long sums up one by one"
     return None
 

@@ -40,14 +40,14 @@ def check_repeatable(subject: str, graph: Graph) -> None:
         if step.op.spans_devices:
             problem = f"{step.op.builder_name} runs on several devices"
             advice = "Check what each device computes; mx.simulate runs processes in NumPy."
-            given = [f"called at {step.source}"]
-            raise explain(TransformError, subject, problem, given, advice)
+            details = [f"called at {step.source}"]
+            raise explain(TransformError, subject, problem, details, advice)
     effects = [step for step in graph.silent().instructions if step.has_side_effect]
     if effects:
         problem = "the function has side effects, so that it cannot be run several times"
-        given = [f"{step.op.builder_name}, called at {step.source}" for step in effects[:4]]
+        details = [f"{step.op.builder_name}, called at {step.source}" for step in effects[:4]]
         advice = "Check the parts without them."
-        raise explain(TransformError, subject, problem, given, advice)
+        raise explain(TransformError, subject, problem, details, advice)
 
 
 class CheckedFunction:
@@ -60,8 +60,8 @@ class CheckedFunction:
         self.input_names = [f"args{keystr(path)}" for path in leaf_paths(tuple(args))]
         self.output_names = output_names = list[str]()
 
-        def flat(*given: Any) -> list[Any]:
-            results = fun(*tree_unflatten(tree, given))
+        def flat(*arguments: Any) -> list[Any]:
+            results = fun(*tree_unflatten(tree, arguments))
             output_names[:] = [f"result{keystr(path)}" for path in leaf_paths(results)]
             return flatten(results)[0]
 
@@ -113,9 +113,9 @@ class CheckedFunction:
     def _made(self, kind: str) -> Program:
         graph, operands = self.graph, [*self.operands, *self.directions.get(kind, ())]
 
-        def derivative(*given: Any) -> list[Any]:
+        def derivative(*arguments: Any) -> list[Any]:
             count = len(self.operands)
-            return self._given(kind, transforms, self._flat, given[:count], given[count:])
+            return self._given(kind, transforms, self._flat, arguments[:count], arguments[count:])
 
         try:
             graph = graph if kind == "result" else make_graph(derivative)(*operands)
@@ -142,27 +142,29 @@ class CheckedFunction:
         JAX has no reverse derivative of `while_loop`.
         """
 
-        def flat(*given: Any) -> list[Any]:
-            results = flatten(against(*tree_unflatten(self._tree, given)))[0]
+        def flat(*arguments: Any) -> list[Any]:
+            results = flatten(against(*tree_unflatten(self._tree, arguments)))[0]
             sides = {"ours": list(self.graph.output_shapes)}
-            sides["JAX's"] = [shape_of(each, _SUBJECT) for each in results]
+            sides["JAX's"] = [shape_of(result, _SUBJECT) for result in results]
             if sides["ours"] != sides["JAX's"]:
                 problem = "the JAX function gives other results than the function"
-                shown = [f"{name}: {', '.join(map(str, each))}" for name, each in sides.items()]
+                details = [f"{name}: {', '.join(map(str, side))}" for name, side in sides.items()]
                 advice = "Both must give as many arrays, of the same types and shapes."
-                raise explain(TransformError, _SUBJECT, problem, shown, advice)
+                raise explain(TransformError, _SUBJECT, problem, details, advice)
             return results
 
-        run = jax.jit(lambda kind, *given: self._given(kind, jax, flat, *given), static_argnums=0)
-        found: dict[str, Opinion] = {}
+        run = jax.jit(
+            lambda kind, *arguments: self._given(kind, jax, flat, *arguments), static_argnums=0
+        )
+        answers: dict[str, Opinion] = {}
         with jax.enable_x64(True):
             for kind in KINDS if gradients and self.has_derivatives else ["result"]:
                 try:
                     results = run(kind, self.operands, self.directions.get(kind))
-                    found[kind] = list(map(np.asarray, results))
+                    answers[kind] = list(map(np.asarray, results))
                 except Exception as error:
                     is_rule = isinstance(error, TypeError) and "custom_vjp" in str(error)
                     if not is_own and not (kind == "jvp" and is_rule):
                         raise
-                    found[kind] = str(error).splitlines()[0]
-        return found
+                    answers[kind] = str(error).splitlines()[0]
+        return answers

@@ -34,25 +34,25 @@ class CheckedProgram(Search):
     def rows(self, named: Sequence[tuple[str, Any]], theirs: Opinion | None) -> list[Row]:
         """A Row for each output, of some name and shape, and evaluator; `theirs` is JAX's."""
         rows = []
-        own = [self.measured.reference[value] for value in self.graph.outputs]
+        expected = [self.measured.reference[value] for value in self.graph.outputs]
         operands, what = self.measured.operands, f"the {KINDS[self.kind]}"
-        given = {REFERENCE: own, **self.opinions.everywhere(self.graph, operands, what)}
-        given |= {} if theirs is None else {JAX: theirs}
+        answers = {REFERENCE: expected, **self.opinions.everywhere(self.graph, operands, what)}
+        answers |= {} if theirs is None else {JAX: theirs}
         compare = functools.partial(map, self.measured.compared, self.graph.outputs)
-        pairs = given.items()
+        pairs = answers.items()
         comparisons = {name: list(compare(x)) for name, x in pairs if not isinstance(x, str)}
-        if any(each.excess > 1 for row in comparisons.values() for each in row):
-            known = known_error(self.kind, self.graph, self.measured.reference, self.opinions)
-            self._is_wrong = self._found(known or wrong_step(self))
+        if any(comparison.excess > 1 for row in comparisons.values() for comparison in row):
+            reason = known_error(self.kind, self.graph, self.measured.reference, self.opinions)
+            self._is_wrong = self._found(reason or wrong_step(self))
         for index, (name, shape) in enumerate(named):
-            for evaluator, results in given.items():
+            for evaluator, results in answers.items():
                 place = name, str(shape), evaluator
                 if isinstance(results, str):
                     rows.append(Row(*place, note=results))
                     continue
-                found = comparisons[evaluator][index]
-                numbers = found.ulp, found.relative, found.excess, found.bound
-                verdict = self._verdict(name, self.graph.outputs[index], evaluator, found)
+                comparison = comparisons[evaluator][index]
+                numbers = comparison.ulp, comparison.relative, comparison.excess, comparison.bound
+                verdict = self._verdict(name, self.graph.outputs[index], evaluator, comparison)
                 rows.append(Row(*place, *numbers, *verdict))
         return rows
 
@@ -66,8 +66,12 @@ class CheckedProgram(Search):
         loses = self._loses_digits(value, comparison)
         is_accused = any(evaluator in finding.suspects for finding in self.findings)
         if (is_off or loses) and not is_accused:
-            asked = [each for each in self.opinions.evaluators if each.name == evaluator]
-            gaps = (each.gap(step) for each in asked for step in needed_for(value, self.graph))
+            asked = [
+                candidate for candidate in self.opinions.evaluators if candidate.name == evaluator
+            ]
+            gaps = (
+                candidate.gap(step) for candidate in asked for step in needed_for(value, self.graph)
+            )
             for gap in filter(None, gaps):
                 return "not evaluated", gap
         if is_off and (self._is_wrong or evaluator == JAX):
@@ -88,13 +92,13 @@ class CheckedProgram(Search):
 
     def _is_right_in_parts(self, name: str, value: Value, evaluator: str) -> bool:
         """Whether the evaluator is off only while it may leave out intermediate values."""
-        found = self.values.get(evaluator, {}).get(value)
-        if found is None or evaluator == REFERENCE:
+        computed = self.values.get(evaluator, {}).get(value)
+        if computed is None or evaluator == REFERENCE:
             return False
         text = f"{evaluator} gives {name} right where all intermediate values are asked for"
         text += ", and otherwise not"
         finding = Finding("whole", self.kind, suspects=(evaluator,), explanation=text)
-        return self.measured.compared(value, found).excess <= 1 and self._found(finding)
+        return self.measured.compared(value, computed).excess <= 1 and self._found(finding)
 
     def _loses_digits(self, value: Value, comparison: Comparison) -> bool:
         if not is_inexact(value.shape):
@@ -116,7 +120,7 @@ class CheckedProgram(Search):
     def _coarsest(self, value: Value) -> float:
         """The precision of the coarsest type among the values that a value is computed from."""
         steps = needed_for(value, self.graph)
-        read = [each for step in steps for each in (*step.operands, *step.results)]
+        read = [operand for step in steps for operand in (*step.operands, *step.results)]
         return max(precision_of(type_of(x)) for x in [value, *read] if is_inexact(x.shape))
 
     def _is_zero_but_for_rounding(self, value: Value) -> bool:

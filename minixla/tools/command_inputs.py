@@ -42,8 +42,8 @@ def read_program(options: argparse.Namespace) -> ImportedProgram:
     with warnings.catch_warnings(record=True) as issued:
         warnings.simplefilter("always")
         program = _read(options)
-    for each in issued:
-        said = re.sub(r"^import_\w+: ", "", str(each.message))
+    for warning in issued:
+        said = re.sub(r"^import_\w+: ", "", str(warning.message))
         print(f"minixla {options.command}: {options.program}: {said}", file=sys.stderr)
     return program
 
@@ -74,7 +74,7 @@ def _read(options: argparse.Namespace) -> ImportedProgram:
     # What jax.export made takes pytrees; files give arrays one by one.
     flat = without_tuples if options.command in _EVALUATING else lambda graph: graph
     return ImportedProgram(
-        flat(read.graph), {name: flat(each.graph) for name, each in read.functions.items()}
+        flat(read.graph), {name: flat(function.graph) for name, function in read.functions.items()}
     )
 
 
@@ -97,14 +97,14 @@ def array_shapes(graph: Graph, rule: str = "only arrays of fixed size are read")
 
 def arguments(options: argparse.Namespace, graph: Graph) -> tuple[list[np.ndarray], list[str]]:
     """The arguments of a program, and for each in words where it comes from."""
-    given = [pair for name in options.arguments for pair in _arrays_in(name)]
+    pairs = [pair for name in options.arguments for pair in _arrays_in(name)]
     count = len(graph.inputs)
-    if len(given) > count:
-        raise BadInput(f"{len(given)} arguments were given, the program takes {count}")
-    wanted, missing = array_shapes(graph), range(len(given), count)
-    arrays = [_fitting(index, *each, wanted[index]) for index, each in enumerate(given)]
+    if len(pairs) > count:
+        raise BadInput(f"{len(pairs)} arguments were given, the program takes {count}")
+    wanted, missing = array_shapes(graph), range(len(pairs), count)
+    arrays = [_fitting(index, *pair, wanted[index]) for index, pair in enumerate(pairs)]
     arrays += [_generated(options.seed, index, wanted[index]) for index in missing]
-    origins = [origin for origin, _ in given]
+    origins = [origin for origin, _ in pairs]
     return arrays, origins + [f"generated from seed {options.seed}"] * len(missing)
 
 
@@ -117,10 +117,10 @@ def _arrays_in(name: str) -> list[tuple[str, np.ndarray]]:
             raise BadInput(f"{name} is no .npy or .npz file")
         stream.seek(0)
         try:
-            found = np.load(stream, allow_pickle=False)
-            if isinstance(found, np.ndarray):
-                return [(name, found)]
-            pairs = [(f"{name}[{key}]", found[key]) for key in found.files]
+            loaded = np.load(stream, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                return [(name, loaded)]
+            pairs = [(f"{name}[{key}]", loaded[key]) for key in loaded.files]
         except (ValueError, EOFError, KeyError, NotImplementedError, *_DAMAGES) as error:
             problem = str(error) or "it is cut short"
             if "allow_pickle" in problem:
@@ -137,8 +137,8 @@ def _fitting(index: int, origin: str, array: np.ndarray, shape: Shape) -> np.nda
     if array.dtype.kind == "V" and array.dtype.itemsize == shape.dtype.itemsize:
         array = array.view(shape.dtype)
     if array.dtype != shape.dtype or array.shape != shape.dimensions:
-        given = f"argument {index} from {origin} is {array.dtype}{list(array.shape)}"
-        raise BadInput(f"{given}, the program takes {shape.dtype}{list(shape.dimensions)}")
+        described = f"argument {index} from {origin} is {array.dtype}{list(array.shape)}"
+        raise BadInput(f"{described}, the program takes {shape.dtype}{list(shape.dimensions)}")
     return array
 
 

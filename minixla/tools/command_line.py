@@ -170,7 +170,7 @@ def _parsers() -> tuple[Parser, dict[str, Parser]]:
 
 def _words_of_several() -> list[Parser]:
     """Words that name a program, say where arguments come from, and how it is evaluated."""
-    program, given, evaluation = parsers = [Parser(add_help=False) for _ in range(3)]
+    program, inputs, evaluation = parsers = [Parser(add_help=False) for _ in range(3)]
     what = "a StableHLO program (.mlir text, bytecode, a portable artifact, what jax.export "
     what += "serialized) or an HLO program (text); - reads standard input"
     program.add_argument("program", help=what)
@@ -182,11 +182,11 @@ def _words_of_several() -> list[Parser]:
     what = "files of arguments in order: .npy of one, .npz of several (in the order of the file); "
     what += "those that are missing are generated"
     # A default, else usage errors would ask for one.
-    given.add_argument("arguments", nargs="*", default=[], metavar="array", help=what)
+    inputs.add_argument("arguments", nargs="*", default=[], metavar="array", help=what)
     what = "of generated arguments: floats are normal, integers 0 to 7 (default 0)"
-    given.add_argument("--seed", type=_seed, metavar="NUMBER", default=0, help=what)
+    inputs.add_argument("--seed", type=_seed, metavar="NUMBER", default=0, help=what)
     what = "run first: it may add evaluators by mx.register_evaluator"
-    given.add_argument("--load", metavar="FILE.py", action="append", help=what)
+    inputs.add_argument("--load", metavar="FILE.py", action="append", help=what)
     backends, what = list(map(str.lower, EVALUATORS)), "what evaluates (default xla)"
     evaluation.add_argument("--backend", choices=backends, default="xla", help=what)
     what = "writes the results to a file: .npy has one, .npz several, .png is a picture of one"

@@ -76,13 +76,13 @@ def _grad(options: argparse.Namespace, program: ImportedProgram) -> None:
         raise BadInput("the program takes no floats or complex numbers")
     moving = [index in numbers for index in range(len(shapes))]
 
-    def gradients(*given: Any) -> list[Any]:
-        part = inexact_part(lambda *all_: jax.tree.leaves(program(*all_)), moving, given)
-        results, pullback = vjp(part, *compress(given, moving))
+    def gradients(*arguments: Any) -> list[Any]:
+        part = inexact_part(lambda *all_: jax.tree.leaves(program(*all_)), moving, arguments)
+        results, pullback = vjp(part, *compress(arguments, moving))
         if not results:
             raise BadInput("no result of the program has a derivative")
-        found: list[Any] = [shape_of(each) for each in results]
-        ones = [np.ones(shape.dimensions, shape.dtype) for shape in found]
+        gradients_found: list[Any] = [shape_of(result) for result in results]
+        ones = [np.ones(shape.dimensions, shape.dtype) for shape in gradients_found]
         cotangents = spread(moving, pullback(ones))
         return [cotangents[number] for number in numbers]
 
@@ -133,17 +133,19 @@ def _evaluate(options: argparse.Namespace, graph: Graph, names: Sequence[str] = 
     if options.output is not None:
         write_file(options.output, dict(zip(names, results, strict=True)))
     arguments = list(zip(map(str, graph.input_shapes), origins, strict=True))
-    types = [str(Shape(each.dtype, each.shape)) for each in results]
+    types = [str(Shape(result.dtype, result.shape)) for result in results]
     rows = zip(names, types, results, strict=True)
     if options.json:
         given = [{"shape": shape, "origin": origin} for shape, origin in arguments]
-        found = [{"name": n, "shape": t, "values": widened(each).tolist()} for n, t, each in rows]
-        _print_json({"backend": options.backend, "arguments": given, "results": found})
+        outputs = [
+            {"name": n, "shape": t, "values": widened(array).tolist()} for n, t, array in rows
+        ]
+        _print_json({"backend": options.backend, "arguments": given, "results": outputs})
     else:
         for index, (shape, origin) in enumerate(arguments):
             print(f"argument {index} {shape}: {origin}", file=sys.stderr)
-        for name, kind, each in rows:
-            print(f"{name} {kind}:{in_short(each)}\n{in_full(each, terminal_width())}")
+        for name, kind, array in rows:
+            print(f"{name} {kind}:{in_short(array)}\n{in_full(array, terminal_width())}")
 
 
 def _check(options: argparse.Namespace, program: ImportedProgram) -> int:
@@ -178,14 +180,18 @@ def _explore(options: argparse.Namespace, program: ImportedProgram) -> None:
         print(f"argument {index}: {origin}", file=sys.stderr)
     how: dict[str, Any] = {"port": options.port, "browser": not options.no_browser}
     target, lines = options.output, _lines(options)
-    shown = explored(program.graph, operands, options.overlay, target, lines, **how)
+    exploration = explored(program.graph, operands, options.overlay, target, lines, **how)
     if options.json:
-        told = {"url": shown.url, "files": list(map(str, shown.files)), "notes": shown.notes}
-        _print_json(told | {"overlays": shown.overlays})
+        told = {
+            "url": exploration.url,
+            "files": list(map(str, exploration.files)),
+            "notes": exploration.notes,
+        }
+        _print_json(told | {"overlays": exploration.overlays})
     else:
-        print(shown)
+        print(exploration)
     sys.stdout.flush()
-    shown.wait()
+    exploration.wait()
 
 
 def _lines(options: argparse.Namespace) -> SourceLines:
@@ -218,8 +224,8 @@ def _cost(options: argparse.Namespace, program: ImportedProgram) -> None:
 
 
 _COMMANDS: dict[str, Callable[[argparse.Namespace, ImportedProgram], int | None]] = {
-    each.__name__[1:]: each
-    for each in (_run, _grad, _vmap, _check, _show, _explore, _convert, _cost)
+    command.__name__[1:]: command
+    for command in (_run, _grad, _vmap, _check, _show, _explore, _convert, _cost)
 }
 
 
@@ -254,8 +260,8 @@ def _in_form(program: ImportedProgram, form: str) -> bytes:
     """The program as text, or in a binary form."""
     graph = program.graph
     if form == "exported":
-        given = _structs(inputs.array_shapes(graph, "jax.export takes arrays only"))
-        return interop.export(program, *given)
+        structs = _structs(inputs.array_shapes(graph, "jax.export takes arrays only"))
+        return interop.export(program, *structs)
     if form == "bytecode":
         with make_context(), ir.Location.unknown():
             written = io.BytesIO()

@@ -51,7 +51,7 @@ def compared(actual: np.ndarray, truth: np.ndarray, bound: np.ndarray | None = N
 
 
 def _index(array: np.ndarray) -> tuple[int, ...]:
-    return tuple(int(each) for each in np.unravel_index(np.argmax(array), array.shape))
+    return tuple(int(index) for index in np.unravel_index(np.argmax(array), array.shape))
 
 
 def relative_error(error: np.ndarray, truth: np.ndarray) -> float:
@@ -101,7 +101,9 @@ def absolute_error(actual: np.ndarray, truth: np.ndarray) -> np.ndarray:
     # 0 where both are NaN, or where `actual` is the infinity that the number becomes in its type;
     # infinity where one alone is NaN.
     with np.errstate(all="ignore"):
-        rounded, given = wide(truth.astype(actual.dtype)), wide(actual)
-        error = np.abs(given - truth)
-        is_same = (given == rounded) & ~np.isfinite(given) | np.isnan(given) & np.isnan(truth)
+        rounded, measured = wide(truth.astype(actual.dtype)), wide(actual)
+        error = np.abs(measured - truth)
+        is_same = (measured == rounded) & ~np.isfinite(measured) | np.isnan(measured) & np.isnan(
+            truth
+        )
         return np.where(is_same, 0.0, np.where(np.isnan(error), np.inf, error))

@@ -67,14 +67,14 @@ class CostReport(Report):
         sums = [[name, f"{n:,}", shown_number(self.xla.get(name))] for name, n in total.items()]
         title, tables = f"cost of {self.name}", [Table(("in total", "ours", "XLA's"), sums)]
         if self.rows:
-            cells = [[row.operation, *[f"{each:,}" for each in row[1:]]] for row in self.rows]
+            cells = [[row.operation, *[f"{count:,}" for count in row[1:]]] for row in self.rows]
             tables.insert(0, Table(CostRow._fields, cells))
         if self.platform:
             title += f"; XLA's for a device of {self.platform}"
             sums += [[n, "", shown_number(self.xla[n])] for n in _COMPILED if n in self.xla]
             longest = self.device_rows[:_SHOWN]
-            shown = [[*row[:3], shown_number(row.cycles), row.source] for row in longest]
-            tables.append(Table(DeviceRow._fields, shown))
+            cells = [[*row[:3], shown_number(row.cycles), row.source] for row in longest]
+            tables.append(Table(DeviceRow._fields, cells))
         note = "A loop's number of iterations is not known: its body is counted once."
         return title, tables, [] if self.total.is_bound else [note]
 
@@ -126,15 +126,15 @@ def cost_report(graph: Graph, with_xla: bool = True, platform: str | None = None
     shapes = [shape for shape in graph.input_shapes if isinstance(shape, Shape)]
     if not with_xla or len(shapes) < len(graph.inputs):
         return _report(graph)
-    given = [jax.ShapeDtypeStruct(shape.dimensions, shape.dtype) for shape in shapes]
+    structs = [jax.ShapeDtypeStruct(shape.dimensions, shape.dtype) for shape in shapes]
     placed = {} if platform is None else _placed(graph)
     run = jax.jit(lambda *operands: run_graph(graph, operands), **placed)
     with jax.enable_x64(True):
         if platform is not None:
-            return _report(graph, *costs_on(platform, run, given), platform)
+            return _report(graph, *costs_on(platform, run, structs), platform)
         try:
             with kernels.left_out():
-                compiled = run.lower(*given).compile()
+                compiled = run.lower(*structs).compile()
             return _report(graph, cross_compile.analysed(compiled).numbers)
         except (RuntimeError, TypeError, ValueError):  # whatever JAX and XLA refuse has no costs
             return _report(graph)
@@ -145,17 +145,22 @@ def _placed(graph: Graph) -> dict[str, Any]:
     meshes = [mesh for mesh in graph.meshes if mesh.size > 1]
     if not meshes:
         return {}
-    found, whole = layouts(graph), NamedSharding(abstract_mesh(meshes[0]), PartitionSpec())
+    placements, whole = layouts(graph), NamedSharding(abstract_mesh(meshes[0]), PartitionSpec())
 
     def named(shardings: Any) -> tuple[Any, ...]:
         return tuple(
             [
-                whole if each is None else NamedSharding(abstract_mesh(each.mesh), spec_of(each))
-                for each in shardings
+                whole
+                if sharding is None
+                else NamedSharding(abstract_mesh(sharding.mesh), spec_of(sharding))
+                for sharding in shardings
             ]
         )
 
-    return {"in_shardings": named(found.arguments), "out_shardings": [*named(found.results)]}
+    return {
+        "in_shardings": named(placements.arguments),
+        "out_shardings": [*named(placements.results)],
+    }
 
 
 def costs_on(
@@ -185,12 +190,12 @@ def _report(
 ) -> CostReport:
     graph = inlined(graph).pruned()
     where = str(cross_compile.platform_named(platform)) if platform else ""
-    given, made = byte_count(graph.input_shapes), byte_count(graph.output_shapes)
-    memory = {"arguments": given, "results": made, "peak": peak_bytes(graph)}
+    inputs, made = byte_count(graph.input_shapes), byte_count(graph.output_shapes)
+    memory = {"arguments": inputs, "results": made, "peak": peak_bytes(graph)}
     costs: dict[str, list[Cost]] = {}
     for step in graph.instructions:
         costs.setdefault(step.op.builder_name, []).append(instruction_cost(step))
-    own = [CostRow(name, len(each), *summed(each)[:3]) for name, each in costs.items()]
+    own = [CostRow(name, len(cost), *summed(cost)[:3]) for name, cost in costs.items()]
     own.sort(key=lambda row: (-row.flops, -row.transcendentals, -row.bytes))
     return CostReport(graph.name, own, graph_cost(graph), memory, xla or {}, where, rows)
 
@@ -225,14 +230,14 @@ def device_rows(text: str) -> list[DeviceRow]:
     """The instructions of compiled HLO text that a device runs, in the text's order."""
     within, computation, rows, frames = set(_WITHIN.findall(text)), "", [], _frames_of(text)
     for line in text.splitlines():
-        header, found = _COMPUTATION.match(line), _INSTRUCTION.match(line)
+        header, instruction = _COMPUTATION.match(line), _INSTRUCTION.match(line)
         computation = computation if header is None else header[1]
-        if found is None or computation in within:
+        if instruction is None or computation in within:
             continue
-        name, shape, opcode = found.groups()
+        name, shape, opcode = instruction.groups()
         if opcode in _NAMES or opcode.endswith("-done"):
             continue
-        cycles, source, frame = [each.search(line) for each in (_CYCLES, _SOURCE, _FRAME)]
+        cycles, source, frame = [pattern.search(line) for pattern in (_CYCLES, _SOURCE, _FRAME)]
         clocks = None if cycles is None else int(cycles[1])
         place = "" if frame is None else frames.get(frame[1], "")
         place = place if source is None else ":".join(source.groups())

@@ -27,7 +27,7 @@ class Cost(NamedTuple):
 
     def times(self, count: int) -> "Cost":
         """The cost of doing it `count` times."""
-        return Cost(*[each * count for each in self[:3]], is_bound=self.is_bound)
+        return Cost(*[number * count for number in self[:3]], is_bound=self.is_bound)
 
 
 def element_count(shapes: Sequence[AnyShape]) -> int:
@@ -94,15 +94,15 @@ def _functions(step: Instruction) -> Cost:
     return _cost(step, 0, element_count(step.shapes))
 
 
-def _flops(step: Instruction, each: int, over: int = 1) -> Cost:
+def _flops(step: Instruction, per_element: int, over: int = 1) -> Cost:
     """So many arithmetic operations, over a number, for each result."""
-    return _cost(step, each * element_count(step.shapes) // over)
+    return _cost(step, per_element * element_count(step.shapes) // over)
 
 
 def _dot(step: Instruction) -> Cost:
     sizes = _sizes(step.operands[0])
     contracted = step.op.dimension_numbers.lhs_contracting_dimensions
-    return _flops(step, 2 * math.prod(sizes[each] for each in contracted))
+    return _flops(step, 2 * math.prod(sizes[dimension] for dimension in contracted))
 
 
 def _convolution(step: Instruction) -> Cost:
@@ -169,9 +169,9 @@ def _loop(step: Instruction) -> Cost:
 
 
 def _reduce_scatter(step: Instruction) -> Cost:
-    each = graph_cost(step.op.computation)
+    reducer = graph_cost(step.op.computation)
     times = (step.op.group_size() - 1) * element_count(step.shapes)
-    return _cost(step, each.flops * times, each.transcendentals * times)
+    return _cost(step, reducer.flops * times, reducer.transcendentals * times)
 
 
 _TABLE: dict[str, Callable[[Instruction], Cost]] = {
@@ -227,7 +227,10 @@ def peak_bytes(graph: Graph) -> int:
         for value, size in zip(step.results, sizes, strict=True):
             ends[last.get(value, number)].append(size)
         living += sum(sizes)
-        inner = [peak_bytes(each) - byte_count(each.input_shapes) for each in step.op.computations]
+        inner = [
+            peak_bytes(computation) - byte_count(computation.input_shapes)
+            for computation in step.op.computations
+        ]
         peak = max(peak, living + max(inner, default=0))
         living -= sum(ends[number])
     return peak

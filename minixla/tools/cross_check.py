@@ -65,12 +65,12 @@ def cross_check(
         >>> report.ok
         True
     """
-    for function in (fun, *[each for each in (against, progress) if each is not None]):
+    for function in (fun, *[option for option in (against, progress) if option is not None]):
         checked_function(function, "cross_check")
     evaluators = {} if evaluators is None else evaluators
     is_dict = isinstance(evaluators, Mapping)
     check_arguments("cross_check", evaluators=(evaluators, is_dict, "a dictionary of functions"))
-    more = [checked("cross_check", Evaluator(*each)) for each in evaluators.items()]
+    more = [checked("cross_check", Evaluator(*evaluator)) for evaluator in evaluators.items()]
     asked = [*EVALUATORS.values(), *more]
     with contextlib.nullcontext(progress) if progress else shown_progress("cross_check") as say:
         say("tracing")
@@ -94,9 +94,9 @@ def _check(
         if isinstance(program, str):
             rows += [Row(name, str(shape), "all", note=program) for name, shape in named]
             continue
-        found = CheckedProgram(kind, program, opinions)
-        rows += found.rows(named, theirs.get(kind))
-        findings += found.findings
+        checked = CheckedProgram(kind, program, opinions)
+        rows += checked.rows(named, theirs.get(kind))
+        findings += checked.findings
     if gradients:
         opinions.say(DIFFERENCES)
         compared_rows, wrong = check_derivatives(function, opinions)
@@ -135,14 +135,14 @@ def _steps(jaxpr: Any) -> Iterator[Any]:
 def _distinct(findings: Sequence[Finding]) -> list[Finding]:
     """Each error once, at the first place where it was found."""
     errors: dict[Any, list[Finding]] = {}
-    for each in findings:
-        errors.setdefault(_error(each), []).append(each)
-    found = []
+    for finding in findings:
+        errors.setdefault(_error(finding), []).append(finding)
+    distinct = []
     for first, *others in errors.values():
         count = "another instruction" if len(others) == 1 else f"{len(others)} more instructions"
         text = f"{first.explanation}; so too at {count}"
-        found.append(first._replace(explanation=text) if others else first)
-    return found
+        distinct.append(first._replace(explanation=text) if others else first)
+    return distinct
 
 
 def _error(finding: Finding) -> tuple[Any, ...]:

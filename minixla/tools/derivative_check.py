@@ -41,13 +41,13 @@ def check_derivatives(function: CheckedFunction, opinions: Opinions) -> tuple[li
     if all(row.verdict == "ok" for row in rows):
         return rows, []
     opinions.say("looking for wrong derivative rules")
-    found = _wrong_derivatives(function.graph, function.operands, opinions)
-    wrong = [finding for finding in found if finding.suspects != ("stop_gradient",)]
-    if wrong or not found:
+    findings = _wrong_derivatives(function.graph, function.operands, opinions)
+    wrong = [finding for finding in findings if finding.suspects != ("stop_gradient",)]
+    if wrong or not findings:
         return rows, wrong
     note = "stop_gradient makes it another function's derivative"
     meant = [row if row.verdict == "ok" else row._replace(verdict="ok", note=note) for row in rows]
-    return meant, found
+    return meant, findings
 
 
 def _agreements(function: CheckedFunction, say: Any = lambda step: None) -> Iterator[Any]:
@@ -58,19 +58,19 @@ def _agreements(function: CheckedFunction, say: Any = lambda step: None) -> Iter
     direction, cotangent = inputs.random(generator), outputs.random(generator)
     forward, reverse = function.program("jvp"), function.program("vjp")
     if not isinstance(forward, str):
-        found = point.along(direction)
-        given = [*function.operands, *inputs.arrays(found.tangent)]
-        tangents = outputs.vector(in_double(forward[0], given))
-        for each, part in zip(function.named_outputs("jvp"), outputs.parts, strict=True):
-            yield "forward", *each, found.forward(tangents, part)
+        at_point = point.along(direction)
+        arguments = [*function.operands, *inputs.arrays(at_point.tangent)]
+        tangents = outputs.vector(in_double(forward[0], arguments))
+        for output, part in zip(function.named_outputs("jvp"), outputs.parts, strict=True):
+            yield "forward", *output, at_point.forward(tangents, part)
     if not isinstance(reverse, str):
-        given = [*function.operands, *outputs.arrays(cotangent)]
-        gradients = inputs.vector(in_double(reverse[0], given))
-        for each, part in zip(function.named_outputs("vjp"), inputs.parts, strict=True):
-            say(f"{DIFFERENCES}: {each[0]}")
-            own = np.zeros_like(direction)
-            own[part] = direction[part]
-            yield "reverse", *each, point.along(own).reverse(cotangent, gradients)
+        arguments = [*function.operands, *outputs.arrays(cotangent)]
+        gradients = inputs.vector(in_double(reverse[0], arguments))
+        for output, part in zip(function.named_outputs("vjp"), inputs.parts, strict=True):
+            say(f"{DIFFERENCES}: {output[0]}")
+            zeros = np.zeros_like(direction)
+            zeros[part] = direction[part]
+            yield "reverse", *output, point.along(zeros).reverse(cotangent, gradients)
 
 
 def _point(function: CheckedFunction) -> Point:
@@ -82,12 +82,12 @@ def _point(function: CheckedFunction) -> Point:
 
     near = near_in_double(graph, function.operands)
 
-    def call(*given: np.ndarray) -> list[np.ndarray]:
-        return near(spread(function.moving, given, function.operands))
+    def call(*arguments: np.ndarray) -> list[np.ndarray]:
+        return near(spread(function.moving, arguments, function.operands))
 
     def tolerance(quotients: np.ndarray) -> np.ndarray:
         sizes = [np.abs(quotients[part]) for part in outputs.parts]
-        largest = [each.max(initial=0, where=np.isfinite(each)) for each in sizes]
+        largest = [size.max(initial=0, where=np.isfinite(size)) for size in sizes]
         return _TOLERANCE * (outputs.spread(largest) + 1e-6)
 
     results = outputs.vector(near(function.operands))
@@ -114,20 +114,22 @@ def _wrong_derivatives(graph: Graph, operands: Sequence[Any], opinions: Opinions
     values = declared_values(graph, operands)
     findings = []
     for step in graph.instructions:
-        given = [values[value] for value in step.operands]
-        found = _wrong_rule(step, given, graph)
-        if found is None:
+        inputs = [values[value] for value in step.operands]
+        finding = _wrong_rule(step, inputs, graph)
+        if finding is None:
             continue
         # Of the programs that it runs, the first in which something is wrong.
-        runs = graph_parts.inner_runs(step, given) or ()
+        runs = graph_parts.inner_runs(step, inputs) or ()
         searched = ((run[0], _wrong_derivatives(*run, opinions)) for run in runs)
-        inner, inside = next((each for each in searched if each[1]), (graph, []))
+        inner, inside = next((pair for pair in searched if pair[1]), (graph, []))
         if not inside and _declared_by(step) is None:
             # Quotients are of what the reference computes: whether its rule is wrong.
-            wrong = opinions.judged(step, given)
+            wrong = opinions.judged(step, inputs)
             if wrong is not None and "reference rule" in wrong.suspects:
-                found = wrong.at(step, graph, "result")
-        findings += [each.within(step, graph, inner) for each in inside] or [found]
+                finding = wrong.at(step, graph, "result")
+        findings += [inner_finding.within(step, graph, inner) for inner_finding in inside] or [
+            finding
+        ]
     return findings
 
 
@@ -135,10 +137,10 @@ def _wrong_rule(step: Instruction, operands: Sequence[np.ndarray], graph: Graph)
     program = graph_parts.alone_at(step, operands)
     if program is None or not all(map(is_array, program[0].inputs)):
         return None
-    alone, given = program
-    function = CheckedFunction(lambda *values: evaluate_graph(alone, values), given)
+    alone, arguments = program
+    function = CheckedFunction(lambda *values: evaluate_graph(alone, values), arguments)
     agreements = _agreements(function) if function.has_derivatives else ()
-    wrong = next((each for each in agreements if each[3].excess > 1), None)
+    wrong = next((agreement for agreement in agreements if agreement[3].excess > 1), None)
     if wrong is None:
         return None
     mode, _, shape, agreement = wrong
@@ -162,8 +164,14 @@ _REASONS = {
 
 def _declared_by(step: Instruction) -> str | None:
     """Who asks for another derivative, there or in a program that runs there."""
-    inside = [each for graph in step.op.computations for each in graph_parts.every_step(graph)]
-    operations = [each.op for each in (step, *inside)]
-    if any(isinstance(each, CustomDerivativeCall) for each in operations):
+    inside = [
+        inner_step for graph in step.op.computations for inner_step in graph_parts.every_step(graph)
+    ]
+    operations = [candidate.op for candidate in (step, *inside)]
+    if any(isinstance(operation, CustomDerivativeCall) for operation in operations):
         return "custom rule"
-    return "stop_gradient" if any(type(each) is StopGradient for each in operations) else None
+    return (
+        "stop_gradient"
+        if any(type(operation) is StopGradient for operation in operations)
+        else None
+    )

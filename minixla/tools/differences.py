@@ -40,17 +40,17 @@ class Space:
 
     def vector(self, arrays: Sequence[Any]) -> np.ndarray:
         """The arrays in double, one after the other."""
-        return np.concatenate([np.zeros(0), *[wide(np.asarray(each)).ravel() for each in arrays]])
+        return np.concatenate([np.zeros(0), *[wide(np.asarray(array)).ravel() for array in arrays]])
 
     def arrays(self, vector: np.ndarray) -> list[Any]:
         """The arrays that a vector holds, rounded to their types."""
-        found = []
+        vectors = []
         for leaf, part in zip(self.leaves, self.parts, strict=True):
             kind = leaf.shape.element_type
             numbers = vector[part] if kind.is_complex else np.real(vector[part])
             array = numbers.astype(kind.dtype).reshape(leaf.shape.dimensions)
-            found.append(array.item() if leaf.is_number else array)
-        return found
+            vectors.append(array.item() if leaf.is_number else array)
+        return vectors
 
     def rounded(self, vector: np.ndarray) -> np.ndarray:
         """The vector with each element rounded to the type of its array."""
@@ -111,13 +111,13 @@ class Quotients(NamedTuple):
 
     def forward(self, derivative: np.ndarray, part: slice = slice(None)) -> Agreement:
         """How the derivative along the direction, or a part of it, compares."""
-        ours, theirs, known = derivative[part], self.middle[part], self.corners[part] < np.inf
+        ours, theirs, is_smooth = derivative[part], self.middle[part], self.corners[part] < np.inf
         if not theirs.size:
             return Agreement()
         with np.errstate(all="ignore"):
-            error = np.where((ours == theirs) | ~known, 0.0, np.abs(ours - theirs))
+            error = np.where((ours == theirs) | ~is_smooth, 0.0, np.abs(ours - theirs))
             allowed = (self.allowed + self.corners)[part]
-            largest = np.where(known, np.maximum(np.abs(ours), np.abs(theirs)), 0.0)
+            largest = np.where(is_smooth, np.maximum(np.abs(ours), np.abs(theirs)), 0.0)
         excess = _excess(error, allowed)
         at = int(np.argmax(excess))
         numbers = np.array([ours[at], theirs[at]])
@@ -182,7 +182,9 @@ class Point:
             after, before = self.inputs.arrays(values + shift), self.inputs.arrays(values - shift)
             way = (self.inputs.vector(after) - self.inputs.vector(before)) / (2 * step)
             tangent = self.inputs.rounded(np.where(np.isfinite(values), way, 0))
-            high, low = (self.outputs.vector(self.call(*each)) for each in (after, before))
+            high, low = (
+                self.outputs.vector(self.call(*arguments)) for arguments in (after, before)
+            )
             middle = np.where(high == low, 0, high - low) / (2 * step)
             allowed = self.tolerance(middle)
             if self.roundings:

@@ -28,7 +28,11 @@ def dot_text(graph: Graph, most: int = _MOST_BOXES) -> str:
                 inside = [f"  subgraph cluster_{len(names)} {{", head, *inside, "  }"]
             lines += inside
             drawn = [step for step in program.instructions if id(step) in names]
-            pending += [(each, names[id(step)]) for step in drawn for each in step.op.computations]
+            pending += [
+                (computation, names[id(step)])
+                for step in drawn
+                for computation in step.op.computations
+            ]
         if owner:
             lines.append(f"  {owner} -> {names[id(program)]} [style=dotted, arrowhead=none];")
     return "\n".join([*lines, "}"]) + "\n"
@@ -37,7 +41,7 @@ def dot_text(graph: Graph, most: int = _MOST_BOXES) -> str:
 def _label(text: str) -> str:
     """Escape text for a quoted label."""
     safe = text.replace("\\", "\\\\").replace('"', '\\"')
-    return "".join([each if each.isprintable() else "?" for each in safe])
+    return "".join([character if character.isprintable() else "?" for character in safe])
 
 
 def _boxes(program: Graph, names: dict[Any, str], most: int) -> list[str]:
@@ -48,8 +52,8 @@ def _boxes(program: Graph, names: dict[Any, str], most: int) -> list[str]:
 
     def layouts(values: Sequence[Value]) -> list[str]:
         """How values lie over devices, where the program says so."""
-        found = [str(notes[each]) for each in values if each in notes]
-        return [", ".join(found).replace('"', "")[:80]] if found else []
+        texts = [str(notes[value]) for value in values if value in notes]
+        return [", ".join(texts).replace('"', "")[:80]] if texts else []
 
     def add_box(key: Any, style: str, *label: str) -> None:
         name = names[key] = f"n{len(names)}"

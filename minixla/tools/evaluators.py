@@ -78,8 +78,8 @@ def register_evaluator(
         >>> mx.register_evaluator("Exact", exact)
     """
     evaluator = Evaluator(name, function, bool(reads_stablehlo), known_gap)
-    known = EVALUATORS.get(name) if isinstance(name, str) else None
-    EVALUATORS[name] = checked("register_evaluator", evaluator, known)
+    registered = EVALUATORS.get(name) if isinstance(name, str) else None
+    EVALUATORS[name] = checked("register_evaluator", evaluator, registered)
 
 
 def loaded(function: Callable[..., Any] | str) -> Callable[..., Any]:

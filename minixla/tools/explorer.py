@@ -95,7 +95,7 @@ class Exploration:
         return f"<Exploration {self.url or self.files[0]}>"
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<p>{escape(each)}</p>" for each in self.notes)
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
         if not self.url:
             return f"<pre>{escape(str(self))}</pre>"
         frame = f'<iframe src="{escape(self.url)}" width="100%" height="700"></iframe>'
@@ -195,23 +195,25 @@ def explored(
             raise explain(AttributeValueError, _SUBJECT, f"no overlay is {name!r}", (), advice)
     if target is None:
         _check_installed()
-    parts, found, notes = shown_parts(graph, operands, overlays, report)
-    names = [each.name for each in found]
+    parts, overlays_made, notes = shown_parts(graph, operands, overlays, report)
+    names = [overlay.name for overlay in overlays_made]
     if target is not None:
         if target.suffix == ".html":
-            target.write_text(page(parts, found, lines or SourceLines({})), encoding="utf-8")
+            target.write_text(
+                page(parts, overlays_made, lines or SourceLines({})), encoding="utf-8"
+            )
             return Exploration([target], names, notes)
-        return Exploration(write_files(target, parts, found), names, notes)
+        return Exploration(write_files(target, parts, overlays_made), names, notes)
     folder = tempfile.TemporaryDirectory(prefix="minixla_explorer_")
     name = re.sub(r"[^\w.-]", "_", graph.name)
     file = Path(folder.name, f"{name}.json")
-    shown = Exploration(write_files(file, parts, found), names, notes)
-    shown._folder = folder
-    atexit.register(shown.stop)
-    shown._server, shown.url = _served(shown.files, port)
+    exploration = Exploration(write_files(file, parts, overlays_made), names, notes)
+    exploration._folder = folder
+    atexit.register(exploration.stop)
+    exploration._server, exploration.url = _served(exploration.files, port)
     if not in_notebook() if browser is None else browser:
-        webbrowser.open(shown.url)
-    return shown
+        webbrowser.open(exploration.url)
+    return exploration
 
 
 def shown_parts(
@@ -230,26 +232,26 @@ def shown_parts(
         report = cross_check(_program(graph), *operands)
         graph = report.graph
     parts = opened(graph)
-    found, notes = [*cost_overlays(parts), *layout_overlays(parts)], []
+    made, notes = [*cost_overlays(parts), *layout_overlays(parts)], []
     with shown_progress(_SUBJECT) as say:
         if "nan" in measured:
             say("looking for NaN")
-            found.append(nan_overlay(parts, operands))
+            made.append(nan_overlay(parts, operands))
         if "errors" in measured:
             asked = Opinions([*EVALUATORS.values()], say)
             errors, notes = error_overlays(parts, operands, asked)
-            found += errors
+            made += errors
     if report is not None:
-        known, elsewhere = finding_overlays(parts, report)
-        found, notes = [*found, *known], [*notes, *elsewhere]
-    return parts, found, notes
+        findings, elsewhere = finding_overlays(parts, report)
+        made, notes = [*made, *findings], [*notes, *elsewhere]
+    return parts, made, notes
 
 
 def _program(graph: Graph) -> Callable[..., Any]:
     """A graph as a function that gives its outputs."""
 
-    def program(*given: Any) -> list[Any]:
-        return evaluate_graph(graph, given)
+    def program(*arguments: Any) -> list[Any]:
+        return evaluate_graph(graph, arguments)
 
     program.__name__ = graph.name
     return program
@@ -261,7 +263,7 @@ def _operands(graph: Graph, leaves: Sequence[Any]) -> list[np.ndarray]:
         problem = f"{len(leaves)} arrays are given, and the graph takes {len(graph.inputs)}"
     elif not all(map(is_array, graph.inputs)):
         problem = "the graph takes tuples, tokens or arrays of dynamic size"
-    elif any(isinstance(each, ShapeDtypeStruct) for each in leaves):
+    elif any(isinstance(leaf, ShapeDtypeStruct) for leaf in leaves):
         problem = "an argument is a shape alone"
     if problem:
         advice = "Overlays that are found by running the program need arrays for all arguments."

@@ -58,8 +58,8 @@ def node_data(graph: str, overlay: Overlay) -> dict[str, Any]:
     results: dict[str, Any] = {name: {"value": value} for name, value in overlay.values.items()}
     data: dict[str, Any] = {"name": overlay.name, "results": results}
     if isinstance(overlay.colors, Mapping):
-        for each in results.values():
-            each["bgColor"] = overlay.colors[each["value"]]
+        for result in results.values():
+            result["bgColor"] = overlay.colors[result["value"]]
     elif overlay.colors:
         data["thresholds"] = [{"value": v, "bgColor": color} for v, color in overlay.colors]
     else:
@@ -78,9 +78,9 @@ def write_files(path: Path, parts: Sequence[Part], overlays: Sequence[Overlay]) 
     """
     graphs = graph_collection(parts)
     contents, name = {path: graphs}, parts[0].graph.name
-    for each in overlays:
-        file = path.with_suffix(f".{each.name.replace(' ', '_')}.json")
-        contents[file] = node_data(name, each)
+    for overlay in overlays:
+        file = path.with_suffix(f".{overlay.name.replace(' ', '_')}.json")
+        contents[file] = node_data(name, overlay)
     for file, content in contents.items():
         file.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
     return list(contents)

@@ -66,19 +66,19 @@ def check_grads(
     _check_options(args, kwargs, order, modes, evaluate, eps=eps, atol=atol, rtol=rtol)
     function = _flat(fun, tuple(args), dict(kwargs or {}))
     if not function.inputs:
-        given = [f"args: {', '.join(str(shape_of(x)) for x in tree_leaves(args))}"]
+        details = [f"args: {', '.join(str(shape_of(x)) for x in tree_leaves(args))}"]
         problem, advice = "no argument has a derivative", "Give floats or complex numbers."
-        raise explain(DerivativeError, "check_grads", problem, given, advice)
+        raise explain(DerivativeError, "check_grads", problem, details, advice)
     functions = [function]
     total = sum([len(modes) ** depth for depth in range(1, order + 1)])
     with shown_progress("check_grads", total) as say:
         for depth in range(1, order + 1):
-            for each in functions:
-                check = Check(each, depth, (atol, rtol, eps, _EVALUATORS[evaluate]))
+            for checked in functions:
+                check = Check(checked, depth, (atol, rtol, eps, _EVALUATORS[evaluate]))
                 for mode in modes:
-                    say(f"order {depth}, {mode}: the {MODES[mode][0]} of {each.name}")
+                    say(f"order {depth}, {mode}: the {MODES[mode][0]} of {checked.name}")
                     check.run(mode)
-            functions = [_derivative(each, mode) for each in functions for mode in modes]
+            functions = [_derivative(function, mode) for function in functions for mode in modes]
 
 
 def _check_options(
@@ -94,10 +94,10 @@ def _check_options(
         "evaluate": (evaluate, evaluate in [*_EVALUATORS], "None, 'jit' or 'reference'"),
     }
     for name, value in numbers.items():
-        given: list[Any] = [value]
+        candidates: list[Any] = [value]
         if isinstance(value, Mapping) and name != "eps":
-            given = list(value.values())
-        is_kept = all(x is None or (hasattr(x, "__float__") and float(x) >= 0) for x in given)
+            candidates = list(value.values())
+        is_kept = all(x is None or (hasattr(x, "__float__") and float(x) >= 0) for x in candidates)
         rules[name] = value, is_kept, "None or a number from 0 on"
     check_arguments("check_grads", **rules)
 
@@ -106,15 +106,15 @@ def _flat(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     """`fun` of its float and complex arguments."""
     listed, tree = tree_flatten_with_path(args)
     leaves = [value for _, value in listed]
-    found = [_leaf("args", *each) for each in listed]
+    found = [_leaf("args", *item) for item in listed]
     inputs, outputs = list(filter(None, found)), list[Leaf]()
     pairs = zip(inputs, compress(leaves, found), strict=True)
     values = [x if leaf.is_number else np.asarray(x).astype(leaf.shape.dtype) for leaf, x in pairs]
 
-    def call(*given: Any) -> list[Any]:
-        full = spread(found, given, leaves)
+    def call(*arguments: Any) -> list[Any]:
+        full = spread(found, arguments, leaves)
         results = tree_flatten_with_path(fun(*tree_unflatten(tree, full), **kwargs))[0]
-        kept = [_leaf("result", *each) for each in results]
+        kept = [_leaf("result", *result) for result in results]
         outputs[:] = filter(None, kept)
         return [value for _, value in compress(results, kept)]
 
@@ -131,13 +131,13 @@ def _leaf(root: str, path: Any, value: Any) -> Leaf | None:
 def _derivative(function: Function, mode: str) -> Function:
     """The function of a mode's derivative that the next order checks."""
 
-    def pushed(*given: Any) -> list[Any]:
+    def pushed(*arguments: Any) -> list[Any]:
         count = len(function.inputs)
-        results, tangents = MODES[mode][1](function.call, given[:count], given[count:])
+        results, tangents = MODES[mode][1](function.call, arguments[:count], arguments[count:])
         return [*results, *tangents]
 
-    def pulled(*given: Any) -> list[Any]:
-        results, pullback = vjp(function.call, *given)
+    def pulled(*arguments: Any) -> list[Any]:
+        results, pullback = vjp(function.call, *arguments)
         return list(pullback(results))
 
     def named(kind: str, leaves: Sequence[Leaf]) -> list[Leaf]:

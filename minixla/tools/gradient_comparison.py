@@ -73,10 +73,10 @@ class Check:
 
         point = self.point = Point(*at, step, scale, tolerance, roundings)
         for at in np.flatnonzero(np.isnan(point.results))[:1]:
-            problem, given = f"{function.name} gives NaN", [outputs.name(at)]
+            problem, details = f"{function.name} gives NaN", [outputs.name(at)]
             advice = "Choose a point where it is defined; "
             advice += "mx.debug_nans() shows where a NaN is made."
-            raise explain(GradientCheckError, "check_grads", problem, given, advice)
+            raise explain(GradientCheckError, "check_grads", problem, details, advice)
 
     def run(self, mode: str) -> None:
         """Compares along a random direction; where it differs, looks for the worst elements."""
@@ -90,14 +90,14 @@ class Check:
         pulled = self._derived(cotangent) if mode == "rev" else None
 
         def along(way: np.ndarray) -> Agreement:
-            found = point.along(way)
+            slopes = point.along(way)
             if pulled is not None:
-                return found.reverse(cotangent, pulled)
-            return found.forward(self._derived(found.tangent))
+                return slopes.reverse(cotangent, pulled)
+            return slopes.forward(self._derived(slopes.tangent))
 
         def of_results(some: Sequence[int]) -> Agreement:
-            given = outputs.only(some, cotangent).conj()  # Re(-1j z) is the imaginary part of z
-            return found.reverse(given, self._derived(given))
+            weights = outputs.only(some, cotangent).conj()  # Re(-1j z) is the imaginary part of z
+            return slopes.reverse(weights, self._derived(weights))
 
         if along(direction).excess <= 1:
             return
@@ -105,7 +105,7 @@ class Check:
         argument, worst = _worst_of(places, lambda some: along(inputs.only(some, direction)))
         result = worst.element
         if pulled is not None:  # the argument's is that for all results together
-            found = point.along(inputs.only([argument], direction))
+            slopes = point.along(inputs.only([argument], direction))
             result, worst = _worst_of(outputs.coordinates, of_results)
         ours, theirs, (atol, rtol) = worst.derivative, worst.difference, self.tolerances
         alone = "no element alone is beyond the tolerance, all together are; the worst:"
@@ -121,23 +121,23 @@ class Check:
     def _derived(self, vector: np.ndarray) -> np.ndarray:
         """What the derivative gives; the results that come with it must be the function's."""
         inputs, outputs, (atol, rtol) = self.point.inputs, self.point.outputs, self.tolerances
-        given, made = (outputs, inputs) if self.mode == "rev" else (inputs, outputs)
+        side, made = (outputs, inputs) if self.mode == "rev" else (inputs, outputs)
         values = tuple(self.function.values)
-        results, derivatives = self.derive(values, tuple(given.arrays(vector)))
+        results, derivatives = self.derive(values, tuple(side.arrays(vector)))
         for leaf, ours in zip(outputs.leaves, results, strict=True):
             shape = shape_of(ours)
             if shape is not leaf.shape:
                 problem = f"{self.mode} gives {leaf.name} in another shape than the function"
                 raise self._error(problem, f"{self.mode} {shape}", f"function {leaf.shape}")
-        ours, known = outputs.vector(results), self.point.results
-        for at in np.flatnonzero(~np.isclose(ours, known, rtol, atol))[:1]:
-            numbers = f"{self.mode} gives {ours[at]:.7g}, the function {known[at]:.7g}"
+        ours, truth = outputs.vector(results), self.point.results
+        for at in np.flatnonzero(~np.isclose(ours, truth, rtol, atol))[:1]:
+            numbers = f"{self.mode} gives {ours[at]:.7g}, the function {truth[at]:.7g}"
             problem = f"the value that comes with {self.text} is not the function's"
             raise self._error(problem, outputs.name(at), numbers)
         return made.vector(derivatives)
 
-    def _error(self, problem: str, *given: str) -> GradientCheckError:
-        lines = [*given, f"mode {self.mode}, order {self.order}: {self.text}"]
+    def _error(self, problem: str, *details: str) -> GradientCheckError:
+        lines = [*details, f"mode {self.mode}, order {self.order}: {self.text}"]
         return explain(GradientCheckError, "check_grads", problem, lines, _ADVICE)
 
 
@@ -151,9 +151,9 @@ def _worst_of(
     return max(((x, compare([x])) for x in some), key=lambda pair: pair[1].excess)
 
 
-def _tolerance(given: float | Mapping[Any, float] | None, leaves: Sequence[Leaf]) -> float:
-    if given is not None and not isinstance(given, Mapping):
-        return float(given)
-    own = {element_type(key).name: each for key, each in (given or {}).items()}
-    table = _TOLERANCES | own
+def _tolerance(stated: float | Mapping[Any, float] | None, leaves: Sequence[Leaf]) -> float:
+    if stated is not None and not isinstance(stated, Mapping):
+        return float(stated)
+    by_type = {element_type(key).name: number for key, number in (stated or {}).items()}
+    table = _TOLERANCES | by_type
     return max(table.get(leaf.shape.element_type.name, _WIDEST_TOLERANCE) for leaf in leaves)

@@ -27,12 +27,12 @@ def type_of(value: Value) -> ElementType:
     return cast(Shape, value.shape).element_type
 
 
-def inexact_part(function: Any, moving: Sequence[bool], given: Sequence[Any]) -> Callable[..., Any]:
+def inexact_part(function: Any, moving: Sequence[bool], fixed: Sequence[Any]) -> Callable[..., Any]:
     """The function of the marked arguments alone that gives floats and complex numbers alone."""
 
     def part(*some: Any) -> list[Any]:
-        results = function(*spread(moving, some, given))
-        return [each for each in results if is_inexact(shape_of(each))]
+        results = function(*spread(moving, some, fixed))
+        return [result for result in results if is_inexact(shape_of(result))]
 
     return part
 
@@ -105,13 +105,13 @@ def inlined(graph: Graph, unfolds: Callable[[Instruction], bool] = is_call) -> G
 
 def alone_at(step: Instruction, operands: Sequence[Any]) -> tuple[Graph, list[Any]] | None:
     """An instruction as a program that gives arrays, and its inputs; None where it gives none."""
-    known: dict[Any, Any] = dict(zip(step.operands, operands, strict=True))
+    values: dict[Any, Any] = dict(zip(step.operands, operands, strict=True))
     # Constants stay constants: an operation may be written in another way where it reads one.
-    constants = [value.instruction for value in known if value.literal is not None]
-    given = {value: each for value, each in known.items() if value.literal is None}
+    constants = [value.instruction for value in values if value.literal is not None]
+    inputs = {value: operand for value, operand in values.items() if value.literal is None}
     arrays = list(filter(is_array, step.results))
-    program = part_of(list(given), [*constants, step], arrays, step.op.builder_name)
-    return (program, list(given.values())) if arrays else None
+    program = part_of(list(inputs), [*constants, step], arrays, step.op.builder_name)
+    return (program, list(inputs.values())) if arrays else None
 
 
 def composition_of(step: Instruction) -> Graph:

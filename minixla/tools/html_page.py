@@ -29,8 +29,8 @@ def page(parts: Sequence[Part], overlays: Sequence[Overlay], lines: SourceLines)
         title = " / ".join(part.groups) or part.graph.name
         drawings.append(f"<h2>{escape(title)}</h2>{drawn(nodes)}")
         rows += [_row(node) for node in nodes]
-    options = [f"<option>{escape(each.name)}</option>" for each in overlays]
-    data = {each.name: _shown(each) for each in overlays}
+    options = [f"<option>{escape(overlay.name)}</option>" for overlay in overlays]
+    data = {overlay.name: _shown(overlay) for overlay in overlays}
     filled = {
         "title": escape(parts[0].graph.name),
         "options": "".join(options),
@@ -83,20 +83,20 @@ def _shown(overlay: Overlay) -> dict[str, object]:
 def _source(parts: Sequence[Part], lines: SourceLines) -> Iterator[str]:
     """The lines in which instructions stand, and those around them; else the program's text."""
     used: dict[tuple[str, bool], set[int]] = {}
-    found: dict[tuple[str, bool], list[str]] = {}
+    files: dict[tuple[str, bool], list[str]] = {}
     for part in parts:
         for step in part.graph.instructions:
             source = step.source
             if source is not None and source.line:
                 key = source.file, source.is_imported
                 used.setdefault(key, set()).add(source.line)
-                if key not in found:
-                    found[key] = lines.of(source)
-    for (file, is_imported), held in found.items():
+                if key not in files:
+                    files[key] = lines.of(source)
+    for (file, is_imported), held in files.items():
         if held:
-            shown = "".join(_window(file, held, used[file, is_imported]))
-            yield f"<h2>{escape(file)}</h2><pre>{shown}</pre>"
-    if not any(found.values()):
+            window = "".join(_window(file, held, used[file, is_imported]))
+            yield f"<h2>{escape(file)}</h2><pre>{window}</pre>"
+    if not any(files.values()):
         text = parts[0].graph.stablehlo()
         numbered = enumerate(text.splitlines(), 1)
         body = "".join(_shown_line(number, line) for number, line in numbered)

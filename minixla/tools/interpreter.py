@@ -43,7 +43,7 @@ def run_stablehlo(
 
 # What the process does: by StableHLO's name the types, and those that Python cannot read attributes
 # of; the operation, in the interpreter, gives one that it can.
-_SMALL = [name for name, each in BY_STABLEHLO.items() if each.is_float and each.bits <= 8]
+_SMALL = [name for name, kind in BY_STABLEHLO.items() if kind.is_float and kind.bits <= 8]
 _CARRIERS: dict[str, tuple[Callable[[ir.Type, Any], Any], str]] = {
     "bf16": (stablehlo.bitcast_convert, "ui16"),
     **{name: (stablehlo.bitcast_convert, "ui8") for name in _SMALL if name[:2] == "f8"},
@@ -74,10 +74,10 @@ def _return_carriers(main: Any) -> None:
     """Lets @main return carriers: `eval_module` aborts the process on complex results."""
     terminator = list(main.entry_block.operations)[-1]
     with ir.InsertionPoint(terminator):
-        carriers = [each for result in terminator.operands for each in _carriers(result)]
+        carriers = [carrier for result in terminator.operands for carrier in _carriers(result)]
         ir.Operation.create("func.return", operands=carriers)
     terminator.erase()
-    function_type = ir.FunctionType.get(main.type.inputs, [each.type for each in carriers])
+    function_type = ir.FunctionType.get(main.type.inputs, [carrier.type for carrier in carriers])
     main.attributes["function_type"] = ir.TypeAttr.get(function_type)
     if "res_attrs" in main.attributes:
         del main.attributes["res_attrs"]
@@ -107,7 +107,7 @@ def _evaluate(text: str, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
         check_arguments(arguments, types)
         data: list[Any] = [np.frombuffer(array.tobytes(), np.uint8) for array in arguments]
         pairs = zip(data, main.type.inputs, strict=True)
-        inputs = [ir.DenseElementsAttr.get(each, type=type_) for each, type_ in pairs]
+        inputs = [ir.DenseElementsAttr.get(array, type=type_) for array, type_ in pairs]
         _return_carriers(main)
         carriers = iter(stablehlo.eval_module(module, inputs))
         return [_read(type_, carriers) for type_ in results]

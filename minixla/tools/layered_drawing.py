@@ -42,9 +42,9 @@ def _drawn(nodes: Sequence[Node], at: str = "") -> tuple[str, tuple[float, float
     """Return the element and its size; `at` has more attributes of it."""
     # Layouts over devices have a line of their own.
     box_height = _HEIGHT + _LINE * any("layout" in node.attributes for node in nodes)
-    known = {node.id for node in nodes}
+    ids = {node.id for node in nodes}
     sources = {
-        node.id: list(dict.fromkeys(source for source, *_ in node.reads if source in known))
+        node.id: list(dict.fromkeys(source for source, *_ in node.reads if source in ids))
         for node in nodes
     }
     layers = _layers(nodes, sources)
@@ -67,19 +67,19 @@ def _layers(nodes: Sequence[Node], sources: Mapping[str, Sequence[str]]) -> list
     """The names of the nodes of each layer."""
     rank: dict[str, int] = {}
     for node in nodes:
-        rank[node.id] = max((rank[each] + 1 for each in sources[node.id]), default=0)
+        rank[node.id] = max((rank[source] + 1 for source in sources[node.id]), default=0)
     # Constants stand right above what reads them.
     first: dict[str, int] = {}
     for node in nodes:
-        for each in sources[node.id]:
-            first[each] = min(first.get(each, rank[node.id]), rank[node.id])
+        for source in sources[node.id]:
+            first[source] = min(first.get(source, rank[node.id]), rank[node.id])
     for node in nodes:
         if node.step is not None and not sources[node.id]:
             rank[node.id] = max(first.get(node.id, 1) - 1, 0)
     layers: dict[int, list[str]] = defaultdict(list)
     for node in nodes:
         layers[rank[node.id]].append(node.id)
-    return [layers[each] for each in sorted(layers)]
+    return [layers[layer] for layer in sorted(layers)]
 
 
 def _places(
@@ -89,7 +89,7 @@ def _places(
     places: dict[str, tuple[float, float]] = {}
 
     def middle(name: str) -> float:
-        above = [places[each][0] for each in sources[name] if each in places]
+        above = [places[source][0] for source in sources[name] if source in places]
         return sum(above) / len(above) if above else width
 
     for number, layer in enumerate(layers):

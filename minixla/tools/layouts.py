@@ -59,23 +59,23 @@ class Collectives(list[Collective]):
     @property
     def bytes(self) -> int:
         """What each device has of all their results; those in loops count once."""
-        return sum(each.bytes for each in self)
+        return sum(row.bytes for row in self)
 
     def table(self) -> Table:
         """A line for each."""
         header = ["collective", "over", "devices", "result", "bytes", "for", "", "line"]
         rows = [
             [
-                each.kind,
-                ", ".join(each.axes),
-                str(each.devices),
-                str(each.shape),
-                f"{each.bytes:,}",
-                f"{each.step}{', in a loop' if each.in_loop else ''}",
-                each.why,
-                str(each.source or ""),
+                row.kind,
+                ", ".join(row.axes),
+                str(row.devices),
+                str(row.shape),
+                f"{row.bytes:,}",
+                f"{row.step}{', in a loop' if row.in_loop else ''}",
+                row.why,
+                str(row.source or ""),
             ]
-            for each in self
+            for row in self
         ]
         return Table(header, rows)
 
@@ -217,8 +217,10 @@ def _is_written(graph: Graph) -> bool:
     """Whether each instruction is one of StableHLO's or Shardy's: Shardy sees what is compiled."""
     operations = [step.op for step in graph.instructions]
     # Other calls, as those of `checkpoint`, are written in ways of their own.
-    own = all(op.stablehlo_name or op.namespace == "sdy" or op.name == "Call" for op in operations)
-    return own and all(map(_is_written, graph.computations))
+    is_known = all(
+        op.stablehlo_name or op.namespace == "sdy" or op.name == "Call" for op in operations
+    )
+    return is_known and all(map(_is_written, graph.computations))
 
 
 def _rows(program: Program) -> Iterator[Row]:
@@ -230,8 +232,8 @@ def _rows(program: Program) -> Iterator[Row]:
         yield from _rows_of(function, 0, names)
         pairs = zip(function.outputs, function.output_shardings, strict=True)
         for number, (value, sharding) in enumerate(pairs):
-            found = sharding or sharding_of(value)
-            yield _row(0, f"result {number} = {names.get(value, '')}", value, found, None)
+            placement = sharding or sharding_of(value)
+            yield _row(0, f"result {number} = {names.get(value, '')}", value, placement, None)
 
 
 def _rows_of(block: Block, depth: int, names: dict[Value, str]) -> Iterator[Row]:
@@ -287,7 +289,7 @@ def visualize_sharding(shape: Sequence[int], sharding: TensorSharding) -> str:
     pieces: dict[tuple[int, ...], list[int]] = {}
     for place in np.ndindex(mesh.axis_sizes):
         at = dict(zip(mesh.axis_names, place, strict=True))
-        starts = tuple([mesh.piece(each, at) for each in parts])
+        starts = tuple([mesh.piece(part, at) for part in parts])
         pieces.setdefault(starts, []).append(int(mesh.numbers[place]))
     rows = []
     for starts, devices in sorted(pieces.items()):

@@ -34,18 +34,21 @@ class Search:
     def values(self) -> dict[str, dict[Value, np.ndarray]]:
         """Its values in each evaluator that can be asked for all of them."""
         made = graph_parts.all_values(self.measured.graph)
-        shown = [value for value in made if value.instruction and is_array(value)]
-        graph = graph_parts.showing(self.measured.graph, shown)
+        values_compared = [value for value in made if value.instruction and is_array(value)]
+        graph = graph_parts.showing(self.measured.graph, values_compared)
         what = f"the {KINDS[self.kind]}: looking for where evaluators part"
         asked = self.opinions.everywhere(graph, self.measured.operands, what).items()
-        known = {name: results for name, results in asked if not isinstance(results, str)}
-        found = {name: dict(zip(shown, each, strict=True)) for name, each in known.items()}
-        return {REFERENCE: self.measured.reference, **found}
+        answered = {name: results for name, results in asked if not isinstance(results, str)}
+        values_of = {
+            name: dict(zip(values_compared, results, strict=True))
+            for name, results in answered.items()
+        }
+        return {REFERENCE: self.measured.reference, **values_of}
 
     def off(self, name: str) -> list[Instruction]:
         """The instructions whose results are too far from the truth in an evaluator, in order."""
-        values = {v: each for v, each in self.values.get(name, {}).items() if is_array(v)}
-        off = {v for v, each in values.items() if self.measured.compared(v, each).excess > 1}
+        values = {v: array for v, array in self.values.get(name, {}).items() if is_array(v)}
+        off = {v for v, value in values.items() if self.measured.compared(v, value).excess > 1}
         return [step for step in self.measured.graph.instructions if off.intersection(step.results)]
 
     def jump(self, output: Value, name: str) -> Finding | None:
@@ -53,11 +56,15 @@ class Search:
         values = self.values.get(name, self.measured.reference)
         worst, before, after = None, 1.0, 0.0
         for step in graph_parts.needed_for(output, self.measured.graph):
-            known = [each for each in step.results if graph_parts.is_inexact(each.shape)]
-            least = [comparison.precision_of(type_of(each)) for each in known if each in values]
-            read = max([*least, *[self._error(each, values) for each in step.operands], 1e-17])
+            inexact = [result for result in step.results if graph_parts.is_inexact(result.shape)]
+            least = [
+                comparison.precision_of(type_of(result)) for result in inexact if result in values
+            ]
+            read = max(
+                [*least, *[self._error(operand, values) for operand in step.operands], 1e-17]
+            )
             # None of integers and booleans.
-            made = max([self._error(each, values) for each in known], default=0.0)
+            made = max([self._error(result, values) for result in inexact], default=0.0)
             if made / read > after / before:
                 worst, before, after = step, read, made
         if worst is None:
@@ -65,8 +72,8 @@ class Search:
         text = "each instruction is right on the operands that it gets, but in "
         text += f"{worst.op.builder_name} a relative error of {before:.1e} in its operands becomes "
         text += f"{after:.1e}"
-        found = Finding("cancellation", explanation=text, ulp=self._ulp(worst, name))
-        return found.at(worst, self.measured.graph, self.kind)
+        finding = Finding("cancellation", explanation=text, ulp=self._ulp(worst, name))
+        return finding.at(worst, self.measured.graph, self.kind)
 
     def _error(self, value: Value, values: dict[Value, np.ndarray]) -> float:
         """The relative error of a value; by disturbance, where double is all that there is."""
@@ -81,8 +88,8 @@ class Search:
     def _ulp(self, step: Instruction, name: str) -> float:
         """The largest error of what an instruction gives in an evaluator, in ulp."""
         values = self.values.get(name, self.measured.reference)
-        known = [each for each in step.results if is_array(each) and each in values]
-        return max((self.measured.compared(v, values[v]).ulp for v in known), default=0.0)
+        arrays = [result for result in step.results if is_array(result) and result in values]
+        return max((self.measured.compared(v, values[v]).ulp for v in arrays), default=0.0)
 
     def fault_without_rounding(self, label: str, output: Value, name: str) -> Finding | None:
         """Locate a wrong result that no rounding explains, for one of the outputs."""
@@ -93,8 +100,8 @@ class Search:
             if step in needed and rounded.isdisjoint(step.results):
                 text = f"{name} returns a wrong result of {step.op.builder_name} in this program,"
                 text += f" but the right one for this instruction on its own; {free}"
-                found = Finding("whole", suspects=(name,), explanation=text)
-                return found.at(step, self.measured.graph, self.kind)._replace(
+                finding = Finding("whole", suspects=(name,), explanation=text)
+                return finding.at(step, self.measured.graph, self.kind)._replace(
                     ulp=self._ulp(step, name)
                 )
         if output in rounded:
@@ -108,8 +115,8 @@ class Search:
             if any(not graph_parts.is_inexact(v.shape) for v in step.results if is_array(v)):
                 text = f"rounding decides {step.op.builder_name} otherwise in {name}"
                 text += "; on the same operands all agree"
-                found = Finding("decision", explanation=text, ulp=self._ulp(step, name))
-                return found.at(step, self.measured.graph, self.kind)
+                finding = Finding("decision", explanation=text, ulp=self._ulp(step, name))
+                return finding.at(step, self.measured.graph, self.kind)
         return None
 
 
@@ -119,22 +126,24 @@ def known_error(kind: str, graph: Graph, values: Any, opinions: Opinions) -> Fin
         return None
     for step in graph.instructions:
         operands = [values[value] for value in step.operands]
-        found = opinions.judged(step, operands, is_new=False)
-        if found is not None:
-            return found.at(step, graph, kind)
-        for inner, given in inner_runs(step, operands) or ():
+        verdict = opinions.judged(step, operands, is_new=False)
+        if verdict is not None:
+            return verdict.at(step, graph, kind)
+        for inner, arguments in inner_runs(step, operands) or ():
             flat = inlined(inner).pruned()
-            found = known_error(kind, flat, declared_values(flat, given), opinions)
-            if found is not None:
-                return found.within(step, graph, inner)
+            verdict = known_error(kind, flat, declared_values(flat, arguments), opinions)
+            if verdict is not None:
+                return verdict.within(step, graph, inner)
     return None
 
 
 def wrong_step(search: Search) -> Finding | None:
     """The first instruction that an evaluator gets wrong on the same operands as the others."""
     off = {step for name in search.values for step in search.off(name)}
-    steps = (each for each in search.measured.graph.instructions if each in off)
-    tried = (_wrong_there(search, each) for each in islice(steps, _MOST_TRIED))
+    steps = (
+        instruction for instruction in search.measured.graph.instructions if instruction in off
+    )
+    tried = (_wrong_there(search, instruction) for instruction in islice(steps, _MOST_TRIED))
     return next(filter(None, tried), None)
 
 
@@ -142,11 +151,11 @@ def _wrong_there(search: Search, step: Instruction) -> Finding | None:
     values = search.measured.reference
     operands = [values[value] for value in step.operands]
     runs = inner_runs(step, operands)
-    for graph, given in runs or ():
-        measured = Measured(inlined(graph).pruned(), given)
-        found = wrong_step(Search(search.kind, measured, search.opinions))
-        if found is not None:
-            return found.within(step, search.measured.graph, graph)
+    for graph, arguments in runs or ():
+        measured = Measured(inlined(graph).pruned(), arguments)
+        inner = wrong_step(Search(search.kind, measured, search.opinions))
+        if inner is not None:
+            return inner.within(step, search.measured.graph, graph)
     if runs is not None:
         if not is_lowered(step.op):
             return None
@@ -155,5 +164,5 @@ def _wrong_there(search: Search, step: Instruction) -> Finding | None:
         pairs = zip((values[value] for value in step.results), composed, strict=True)
         if all(np.array_equal(*pair, equal_nan=True) for pair in pairs):
             return None
-    found = search.opinions.judged(step, operands)
-    return None if found is None else found.at(step, search.measured.graph, search.kind)
+    inner = search.opinions.judged(step, operands)
+    return None if inner is None else inner.at(step, search.measured.graph, search.kind)

@@ -86,14 +86,14 @@ class Part(NamedTuple):
         notes = self.graph.annotations.values if self.graph.annotations else {}
         above = [(self.owner, 0, "run by")] if self.owner else []
         for number, value in enumerate(self.graph.inputs):
-            name, label, shown = self.input_name(number), f"input {number}", str(value.shape)
+            name, label, text = self.input_name(number), f"input {number}", str(value.shape)
             layout = {"layout": str(notes[value])} if value in notes else {}
             made[value] = name, 0
-            yield Node(name, label, self.groups, {"shape": shown} | layout, above, [shown])
+            yield Node(name, label, self.groups, {"shape": text} | layout, above, [text])
         for number, step in enumerate(self.graph.instructions):
             name = self.name_of(number)
             labels = step.op.operand_labels(len(step.operands))
-            labels += [str(each) for each in range(len(labels), len(step.operands))]
+            labels += [str(index) for index in range(len(labels), len(step.operands))]
             pairs = zip(step.operands, labels, strict=True)
             reads = [(*made[value], label) for value, label in pairs]
             made.update((value, (name, index)) for index, value in enumerate(step.results))
@@ -115,13 +115,13 @@ def opened(graph: Graph, most: int = _MOST_NODES) -> list[Part]:
         most: if there would be more nodes, a program that is run in several places is opened in
             the first alone.
     """
-    is_small, known = _node_count(graph) <= most, {id(graph)}
+    is_small, opened_ids = _node_count(graph) <= most, {id(graph)}
     parts = [Part("", graph)]
     for part in parts:  # which grows
         for number in range(len(part.graph.instructions)):
             for inner in part.inner(number):
-                if is_small or id(inner.graph) not in known:
-                    known.add(id(inner.graph))
+                if is_small or id(inner.graph) not in opened_ids:
+                    opened_ids.add(id(inner.graph))
                     parts.append(inner)
     return parts
 
@@ -129,8 +129,8 @@ def opened(graph: Graph, most: int = _MOST_NODES) -> list[Part]:
 @inner_first
 def _node_count(graph: Graph) -> int:
     """How many nodes there are if all programs are opened wherever they are run."""
-    own = len(graph.inputs) + len(graph.instructions) + 1
-    return own + sum(_node_count(each) for each in graph.computations)
+    count = len(graph.inputs) + len(graph.instructions) + 1
+    return count + sum(_node_count(computation) for computation in graph.computations)
 
 
 def _place(step: Instruction) -> tuple[str, ...]:
@@ -154,8 +154,8 @@ def _role(step: Instruction, graph: Graph) -> str:
 
 def _said_of(step: Instruction) -> dict[str, str]:
     said = {"shape": ", ".join(map(str, step.shapes))}
-    given = {name: getattr(step.op, name) for name in step.op.fields}
-    said |= {name: _text(value) for name, value in given.items() if value is not None}
+    attributes = {name: getattr(step.op, name) for name in step.op.fields}
+    said |= {name: _text(value) for name, value in attributes.items() if value is not None}
     cost = instruction_cost(step)
     counts = zip(cost._fields[:3], cost[:3], strict=True)
     said |= {name: f"{count:,}" for name, count in counts if count}

@@ -89,27 +89,27 @@ def check_op(
     is_function = progress is None or callable(progress)
     check_arguments("check_op", progress=(progress, is_function, "a function of a text, or None"))
     if not isinstance(cases, Iterable) or order not in (0, 1, 2):
-        problem, shown = "cases or order are none", [f"cases: {type(cases).__name__}"]
+        problem, details = "cases or order are none", [f"cases: {type(cases).__name__}"]
         advice = "Give a list of cases, check_op(op, [(x,)]), and an order of 0, 1 or 2."
         raise explain(
-            AttributeValueError, "check_op", problem, [*shown, f"order: {order!r}"], advice
+            AttributeValueError, "check_op", problem, [*details, f"order: {order!r}"], advice
         )
-    given = list(map(_case, cases))
-    if not given:
+    cases_given = list(map(_case, cases))
+    if not cases_given:
         advice = "Give tuples of arguments: check_op(op, [(x,)])."
         raise explain(AttributeValueError, "check_op", "there is no case", (), advice)
     report = OperationReport(name, [], [])
     checks: list[tuple[str, Callable[[], None]]] = []
     check = partial(_checked, report, op, call)
-    for number, (arguments, attributes) in enumerate(given):
+    for number, (arguments, attributes) in enumerate(cases_given):
         label = f"case {number}"
         checks.append((label, partial(check, label, arguments, attributes, order)))
         has_variants = variants and not _has_strings(arguments)
         for what, *changed in variants_of(op, arguments, attributes) if has_variants else ():
             label = f"case {number}, {what}"
             checks.append((label, partial(check, label, *changed, 0, is_variant=True)))
-    shown = shown_progress("check_op", len(checks))
-    with contextlib.nullcontext(progress) if progress else shown as say:
+    reporter = shown_progress("check_op", len(checks))
+    with contextlib.nullcontext(progress) if progress else reporter as say:
         for label, run in checks:
             say(label)
             run()
@@ -127,9 +127,9 @@ def _function_of(op: Any) -> tuple[Callable[..., Any], str]:
     return call, getattr(call, "__name__", str(op))
 
 
-def _case(given: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    is_pair = isinstance(given, (tuple, list)) and len(given) == 2 and isinstance(given[1], Mapping)
-    arguments, attributes = given if is_pair else (given, {})
+def _case(case: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    is_pair = isinstance(case, (tuple, list)) and len(case) == 2 and isinstance(case[1], Mapping)
+    arguments, attributes = case if is_pair else (case, {})
     if not isinstance(arguments, (tuple, list)):
         problem = f"a case is no tuple of arguments: {type(arguments).__name__}"
         advice = "Write (x, y), or ((x, y), {'attribute': value})."
@@ -201,7 +201,7 @@ def _checked(
 
 
 def _has_strings(arguments: Sequence[Any]) -> bool:
-    return any(each.dtype.kind in "OSU" for each in jax.tree.leaves(arguments))
+    return any(leaf.dtype.kind in "OSU" for leaf in jax.tree.leaves(arguments))
 
 
 def _verdict_of_call(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[str, str]:
@@ -239,9 +239,9 @@ def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
 
 
-def _by_evaluator(found: CrossCheckReport) -> dict[str, list[Row]]:
+def _by_evaluator(report: CrossCheckReport) -> dict[str, list[Row]]:
     rows: dict[str, list[Row]] = {}
-    for row in found.rows:
+    for row in report.rows:
         rows.setdefault(row.evaluator, []).append(row)
     return rows
 

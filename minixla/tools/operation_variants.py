@@ -58,7 +58,7 @@ def _special(array: np.ndarray) -> np.ndarray:
 
 def _other_values(kind: Any, value: Any) -> list[Any]:
     if isinstance(kind, EnumerationKind):
-        return [each for each in kind.names if each != value]
+        return [name for name in kind.names if name != value]
     if isinstance(kind, kinds.Boolean):
         return [not value]
     if isinstance(kind, kinds.Integer) and value is not None:

@@ -47,11 +47,11 @@ _NEEDED = {
 
 def _has(operation: type[Operation], rule: str) -> bool:
     """Whether the operation has a rule that works, its own or its family's."""
-    found = getattr(operation, rule)
-    needed = _NEEDED.get(found)
+    defined = getattr(operation, rule)
+    needed = _NEEDED.get(defined)
     if needed is None:
         return operation.has_rule(rule)
-    family = next(each for each in operation.__mro__ if each.__dict__.get(rule) is found)
+    family = next(base for base in operation.__mro__ if base.__dict__.get(rule) is defined)
     return getattr(operation, needed) is not getattr(family, needed)
 
 
@@ -76,8 +76,8 @@ def _cells(operation: type[Operation]) -> dict[str, str]:
     is_linear = operation.linear_operands is not None and operation.has_rule("transpose")
     reasons = {"zero": operation.zero_derivative, "none": operation.no_derivative}
     declared = next((f"{kind}: {why}" for kind, why in reasons.items() if why is not None), None)
-    own = "yes" if operation.forward is not None else "linear" if is_linear else ""
-    jvp = declared or cell("jvp", own)
+    forward = "yes" if operation.forward is not None else "linear" if is_linear else ""
+    jvp = declared or cell("jvp", forward)
     reverse = "transpose" if is_linear else "transposed jvp" if jvp else ""
     if operation.linearize is not None or _has(operation, "vjp"):
         reverse = "vjp"
@@ -113,12 +113,12 @@ def operation_rows() -> list[Row]:
     for operation in REGISTRY.values():
         for name in operation.spec_names or [operation.name]:
             members.setdefault(name, []).append(operation)
-    own = [
+    classes = [
         name
         for name, (first, *_) in members.items()
         if first.__module__.startswith("minixla_ops.") and hasattr(ops, first.builder_name)
     ]
-    others = [name for name in own if name not in {entry.name for entry in ENTRIES}]
+    others = [name for name in classes if name not in {entry.name for entry in ENTRIES}]
     numbered = [Entry(n, name, "user") for n, name in enumerate(others, len(ENTRIES) + 1)]
     return [_row(entry, members.get(entry.name, [])) for entry in (*ENTRIES, *numbered)]
 
@@ -126,8 +126,10 @@ def operation_rows() -> list[Row]:
 def _row(entry: Entry, operations: Sequence[type[Operation]]) -> Row:
     # What several operations of one entry have: empty where one of them lacks it.
     tables = list(map(_cells, operations))
-    found = {column: dict.fromkeys(x[column] for x in tables) for column in _cells(Operation)}
-    cells = {column: "" if "" in each else " / ".join(each) for column, each in found.items()}
+    columns = {column: dict.fromkeys(x[column] for x in tables) for column in _cells(Operation)}
+    cells = {
+        column: "" if "" in entries else " / ".join(entries) for column, entries in columns.items()
+    }
     builder = f"ops.{entry.builder}" if hasattr(ops, entry.builder) else ""
     return Row(entry.number, entry.name, builder, built_by=entry.built_by, **cells)
 

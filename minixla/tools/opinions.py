@@ -38,18 +38,18 @@ def evaluate(evaluator: Evaluator, graph: Graph, operands: Sequence[Any]) -> lis
         raise
     is_list = isinstance(found, Iterable)
     results = list(map(np.asarray, found)) if is_list else []
-    given = list(map(_in_words, results)) if is_list else [repr(found)]
+    texts = list(map(_in_words, results)) if is_list else [repr(found)]
     # What is no array of fixed size is not looked at.
     wanted = [str(value.shape) if graph_parts.is_array(value) else None for value in graph.outputs]
-    pairs = zip(given, wanted, strict=False)
-    if len(given) == len(wanted) and all(w in (None, g) for g, w in pairs):
+    pairs = zip(texts, wanted, strict=False)
+    if len(texts) == len(wanted) and all(w in (None, g) for g, w in pairs):
         return results
     problem = f"evaluator {evaluator.name!r} gives other results than the graph has"
     shapes = ", ".join(map(str, graph.output_shapes))
     advice = "It returns an array for each output, of its type and shape; where it cannot, it "
     advice += "raises NotImplementedError."
-    given = [f"evaluator: {', '.join(given)}", f"graph: {shapes}"]
-    raise explain(TransformError, "cross_check", problem, given, advice)
+    texts = [f"evaluator: {', '.join(texts)}", f"graph: {shapes}"]
+    raise explain(TransformError, "cross_check", problem, texts, advice)
 
 
 def _in_words(array: np.ndarray) -> str:
@@ -66,7 +66,7 @@ class Opinions:
         self.say = say  # what is under way
         self.evaluators = tuple(asked)
         #: Who reads the StableHLO form.
-        self.readers = frozenset(each.name for each in asked if each.reads_stablehlo)
+        self.readers = frozenset(evaluator.name for evaluator in asked if evaluator.reads_stablehlo)
         self._graphs: dict[Graph, Graph] = {}
         #: What has been found of instructions.
         self.judgements: dict[Any, Finding | None] = {}
@@ -78,15 +78,15 @@ class Opinions:
 
     def everywhere(self, graph: Graph, operands: Any, what: str) -> dict[str, Opinion]:
         """What each evaluator but the reference gives, or why there is nothing."""
-        found: dict[str, Opinion] = {}
+        answers: dict[str, Opinion] = {}
         for evaluator in self.evaluators:
             if evaluator.name != REFERENCE:
                 self.say(f"{what}: {evaluator.name}")
                 try:
-                    found[evaluator.name] = self.ask(evaluator, graph, operands)
+                    answers[evaluator.name] = self.ask(evaluator, graph, operands)
                 except NotEvaluated as error:
-                    found[evaluator.name] = str(error)
-        return found
+                    answers[evaluator.name] = str(error)
+        return answers
 
     def judged(self, step: Instruction, operands: Any, is_new: bool = True) -> Finding | None:
         """Who is wrong about an instruction on some operands; unless it may be new, as known."""
@@ -105,24 +105,24 @@ class Opinions:
             if evaluator.gap(step) is None:
                 with contextlib.suppress(NotEvaluated):
                     results = self.ask(evaluator, measured.graph, measured.operands)
-                    found = map(measured.compared, measured.graph.outputs, results)
-                    worst = max(enumerate(found), key=lambda pair: pair[1].excess)
+                    comparisons = map(measured.compared, measured.graph.outputs, results)
+                    worst = max(enumerate(comparisons), key=lambda pair: pair[1].excess)
                     asked[evaluator.name] = _Opinion(results, *worst)
 
         for evaluator in self.evaluators:
             ask(evaluator)
-        off = [name for name, each in asked.items() if each.excess > 1]
+        off = [name for name, comparison in asked.items() if comparison.excess > 1]
         if not off:
             return None
         others = self.readers - {evaluators.INTERPRETER}
         if REFERENCE not in off and others.intersection(off):
             ask(evaluators.HLO_FORM)
         suspects = _suspects(asked, self.readers.intersection(asked))
-        _, output, found = max((asked[name] for name in off), key=lambda each: each.excess)
+        _, output, found = max((asked[name] for name in off), key=lambda entry: entry.excess)
         truth = measured.truth[measured.graph.outputs[output]]
         values = {"in double": comparison.shown_element(truth, found.worst)}
-        for name, each in asked.items():
-            values[name] = comparison.shown_element(each.results[output], found.worst)
+        for name, other in asked.items():
+            values[name] = comparison.shown_element(other.results[output], found.worst)
         text = f"on the same operands {' and '.join(off)} {'is' if len(off) == 1 else 'are'} off "
         text += f"the reference in double by up to {found.ulp:.3g} ulp, {found.bound:.3g} allowed; "
         text += f"suspected: {' or '.join(suspects)}"
@@ -160,26 +160,26 @@ def _suspects(asked: dict[str, _Opinion], readers: frozenset[str]) -> tuple[str,
     # Those who read one text have one voice.
     votes = [len(camp) - max(len(readers.intersection(camp)) - 1, 0) for camp in camps]
     votes[0] += REFERENCE not in camps[0]  # the reference's rules in double are of this camp
-    winners = [camp for camp, each in zip(camps, votes, strict=True) if each == max(votes)]
+    winners = [camp for camp, vote in zip(camps, votes, strict=True) if vote == max(votes)]
     wrong = [camp for camp in camps if len(winners) > 1 or camp is not winners[0]]
     # Who is near the program in double is near what the reference's rules compute.
-    found = ["reference rule"] * (camps[0] in wrong)
+    suspects = ["reference rule"] * (camps[0] in wrong)
     for camp in wrong:
         # What its members may have wrong in common, or each alone.
         alike = readers.intersection(camp)
         names = dict.fromkeys(alike, "StableHLO form") if len(alike) > 1 else {}
-        found += ["StableHLO form"] * (len(readers) == len(alike) == 1)
-        found += [{REFERENCE: "reference rule", **names}.get(name, name) for name in camp]
-    return tuple(dict.fromkeys(found))
+        suspects += ["StableHLO form"] * (len(readers) == len(alike) == 1)
+        suspects += [{REFERENCE: "reference rule", **names}.get(name, name) for name in camp]
+    return tuple(dict.fromkeys(suspects))
 
 
 def _camps(asked: dict[str, _Opinion], readers: frozenset[str]) -> list[list[str]]:
     """Who agrees with whom; the first are those who are near the truth."""
-    camps = [[name for name, each in asked.items() if each.excess <= 1]]
-    for name, each in asked.items():
-        if each.excess > 1:
-            own = readers if name in readers else frozenset()
-            friends = (c for c in camps[1:] if each.agrees(asked[c[0]]) or own.intersection(c))
+    camps = [[name for name, opinion in asked.items() if opinion.excess <= 1]]
+    for name, opinion in asked.items():
+        if opinion.excess > 1:
+            group = readers if name in readers else frozenset()
+            friends = (c for c in camps[1:] if opinion.agrees(asked[c[0]]) or group.intersection(c))
             camp = next(friends, None)
             camps.append([name]) if camp is None else camp.append(name)
     return camps

@@ -84,7 +84,9 @@ def cost_overlays(parts: Sequence[Part]) -> list[Overlay]:
     flops = {name: cost.flops + cost.transcendentals for name, cost in costs.items()}
     moved = {name: cost.bytes for name, cost in costs.items()}
     pairs = {"arithmetic operations": flops, "bytes read and written": moved}.items()
-    return [Overlay(name, {k: float(v) for k, v in each.items() if v}) for name, each in pairs]
+    return [
+        Overlay(name, {k: float(v) for k, v in numbers.items() if v}) for name, numbers in pairs
+    ]
 
 
 def layout_overlays(parts: Sequence[Part]) -> list[Overlay]:
@@ -96,14 +98,14 @@ def layout_overlays(parts: Sequence[Part]) -> list[Overlay]:
         values = {part.input_name(n): [value] for n, value in enumerate(part.graph.inputs)}
         values |= {name: list(step.results) for name, step in _named_steps(part)}
         for name, made in values.items():
-            known = [value for value in made if value in notes]
-            if known:
-                layouts[name] = ", ".join(notes[value].shown for value in known)
+            placed = [value for value in made if value in notes]
+            if placed:
+                layouts[name] = ", ".join(notes[value].shown for value in placed)
                 held[name] = float(sum(_local_bytes(value, notes.get(value)) for value in made))
     words = dict.fromkeys(map(str, layouts.values()))
     colors = {word: _LAYOUTS[n % len(_LAYOUTS)] for n, word in enumerate(words)}
-    found = [Overlay("layout over devices", layouts, colors), Overlay("bytes on a device", held)]
-    return found if layouts else []
+    overlays = [Overlay("layout over devices", layouts, colors), Overlay("bytes on a device", held)]
+    return overlays if layouts else []
 
 
 def _local_bytes(value: Value, sharding: TensorSharding | None) -> int:
@@ -112,30 +114,30 @@ def _local_bytes(value: Value, sharding: TensorSharding | None) -> int:
 
 def nan_overlay(parts: Sequence[Part], operands: Sequence[np.ndarray]) -> Overlay:
     """Where NaN and infinities are, and where they are made, by the reference."""
-    found: dict[str, float | str] = {}
+    marks: dict[str, float | str] = {}
     ranks = {word: rank for rank, word in enumerate(_SPECIAL)}
 
-    def look(part: Part, values: Mapping[Value, Any], given: Sequence[Any]) -> None:
+    def look(part: Part, values: Mapping[Value, Any], arguments: Sequence[Any]) -> None:
         for name, step in _named_steps(part):
             made, read = ([values[x] for x in some] for some in (step.results, step.operands))
             word = _special(made, read)
-            if word and ranks[word] >= ranks.get(str(found.get(name)), -1):
-                found[name] = word
+            if word and ranks[word] >= ranks.get(str(marks.get(name)), -1):
+                marks[name] = word
 
     _follow(parts, operands, look)
-    return Overlay("NaN and infinities", found, _SPECIAL)
+    return Overlay("NaN and infinities", marks, _SPECIAL)
 
 
 def _special(made: Sequence[Any], read: Sequence[Any]) -> str:
     for word, is_special in (("NaN", np.isnan), ("infinity", np.isinf)):
-        if any(_has(is_special, each) for each in made):
+        if any(_has(is_special, result) for result in made):
             return word if any(_has(is_special, x) for x in read) else f"{word} is made here"
     return ""
 
 
 def _has(is_special: Callable[[Any], Any], value: Any) -> bool:
     if isinstance(value, tuple):
-        return any(_has(is_special, each) for each in value)
+        return any(_has(is_special, element) for element in value)
     is_number = isinstance(value, np.ndarray) and element_type(value.dtype).is_inexact
     return is_number and bool(is_special(comparison.wide(value)).any())
 
@@ -159,26 +161,26 @@ def error_overlays(
     errors: dict[str, dict[str, float | str]] = {}
     refusals: dict[str, str] = {}
 
-    def look(part: Part, values: Mapping[Value, Any], given: Sequence[Any]) -> None:
+    def look(part: Part, values: Mapping[Value, Any], arguments: Sequence[Any]) -> None:
         steps = list(_named_steps(part))
-        shown = [value for _, step in steps for value in step.results if is_array(value)]
-        graph = graph_parts.showing(part.graph, shown)
-        own: dict[str, Opinion] = {"reference": [values[value] for value in shown]}
-        given_by = own | opinions.everywhere(graph, given, part.path or "errors")
-        truth = dict(zip(shown, in_double(graph, given), strict=True))
+        traced = [value for _, step in steps for value in step.results if is_array(value)]
+        graph = graph_parts.showing(part.graph, traced)
+        answers: dict[str, Opinion] = {"reference": [values[value] for value in traced]}
+        given_by = answers | opinions.everywhere(graph, arguments, part.path or "errors")
+        truth = dict(zip(traced, in_double(graph, arguments), strict=True))
         for evaluator, results in given_by.items():
             if isinstance(results, str):
                 refusals.setdefault(evaluator, results)
                 continue
-            found = dict(zip(shown, results, strict=True))
+            results_of = dict(zip(traced, results, strict=True))
             mine = errors.setdefault(evaluator, {})
             for name, step in steps:
-                apart = [_ulps(found[v], truth[v]) for v in step.results if v in found]
+                apart = [_ulps(results_of[v], truth[v]) for v in step.results if v in results_of]
                 if apart:
                     mine[name] = max(*apart, float(mine.get(name, 0.0)))
 
     _follow(parts, operands, look)
-    made = [Overlay(f"error of {name} in ulp", each, _ULPS) for name, each in errors.items()]
+    made = [Overlay(f"error of {name} in ulp", error, _ULPS) for name, error in errors.items()]
     return made, [f"no errors of {name}: {why}" for name, why in refusals.items()]
 
 
@@ -206,16 +208,16 @@ def finding_overlays(
     for name, rows in zip(_output_names(parts[0]), report.rows_of_outputs, strict=True):
         for row in rows:
             note(name, row.ulp)
-    for found in report.places:
-        if found.node in names:
-            note(found.node, found.ulp)
-            known = [found.kind, *filter(None, [kinds.get(found.node)])]
-            kinds[found.node] = min(map(str, known), key=[*_FINDINGS].index)
-    for found in report.findings:
-        if found.node not in names:
-            elsewhere.append(f"found in the {KINDS[found.program]}: {found}")
-    shown = Overlay("error that cross_check found in ulp", {**errors}, _ULPS)
-    return [shown, Overlay("findings of cross_check", kinds, _FINDINGS)], elsewhere
+    for finding in report.places:
+        if finding.node in names:
+            note(finding.node, finding.ulp)
+            kinds_there = [finding.kind, *filter(None, [kinds.get(finding.node)])]
+            kinds[finding.node] = min(map(str, kinds_there), key=[*_FINDINGS].index)
+    for finding in report.findings:
+        if finding.node not in names:
+            elsewhere.append(f"found in the {KINDS[finding.program]}: {finding}")
+    overlay = Overlay("error that cross_check found in ulp", {**errors}, _ULPS)
+    return [overlay, Overlay("findings of cross_check", kinds, _FINDINGS)], elsewhere
 
 
 def _output_names(part: Part) -> list[str]:
@@ -240,16 +242,16 @@ def _follow(parts: Sequence[Part], operands: Sequence[Any], look: _Look) -> None
     """Shows the values of each run of each part, as the reference gives them."""
     by_path = {part.path: part for part in parts}
     pending: list[tuple[Part, Sequence[Any]]] = [(parts[0], operands)]
-    for part, given in pending:  # which grows
-        values = declared_values(part.graph, given)
-        look(part, values, given)
+    for part, arguments in pending:  # which grows
+        values = declared_values(part.graph, arguments)
+        look(part, values, arguments)
         for name, step in _named_steps(part):
             if step.op.is_plain:
                 continue
             inner: list[Graph] = list(step.op.computations)
-            read = [values[each] for each in step.operands]
+            read = [values[operand] for operand in step.operands]
             runs = [(inner[0], read)] if is_call(step) else inner_runs(step, read) or ()
             for graph, some in runs:
-                places = [n for n, each in enumerate(inner) if each is graph]
+                places = [n for n, program in enumerate(inner) if program is graph]
                 if places and (place := by_path.get(f"{name}.{places[0]}.")):
                     pending.append((place, some))

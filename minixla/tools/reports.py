@@ -68,7 +68,7 @@ class Finding(NamedTuple):
         if not self.node:
             return self
         around = node_name(step, graph)
-        index = [n for n, each in enumerate(step.op.computations) if each is inner]
+        index = [n for n, computation in enumerate(step.op.computations) if computation is inner]
         # What an operation is composed of is no program that pictures open.
         return self._replace(node=f"{around}.{index[0]}.{self.node}" if index else around)
 
@@ -112,7 +112,7 @@ class CrossCheckReport(Report):
 
     def _bad(self) -> list[int]:
         verdicts = enumerate(row.verdict for row in self.rows)
-        return [number for number, each in verdicts if each in ("parts", "inaccurate")]
+        return [number for number, verdict in verdicts if verdict in ("parts", "inaccurate")]
 
     def _shown(self) -> tuple[str, list[Table], list[str]]:
         numbers = [[*map(shown_number, row[3:6])] for row in self.rows]

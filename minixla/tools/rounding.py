@@ -78,10 +78,10 @@ def in_double(graph: Graph, operands: Sequence[Any]) -> list[np.ndarray]:
 def near_in_double(graph: Graph, operands: Sequence[Any]) -> Callable[..., list[np.ndarray]]:
     """A function of operands, most of which are those given: `in_double` in less time."""
     trace = ReferenceTrace(default_trace(), "float64")
-    known = _values_in_double(graph, operands, trace=trace)
+    in_double = _values_in_double(graph, operands, trace=trace)
 
     def results(near: Sequence[Any]) -> list[np.ndarray]:
-        values = _values_in_double(graph, near, trace=trace, known=known)
+        values = _values_in_double(graph, near, trace=trace, known=in_double)
         return [values[value].data for value in graph.outputs]
 
     return results
@@ -96,7 +96,7 @@ class Measured:
         #: complex, as it is otherwise; and for those what the module says of it.
         self.reference = declared_values(graph, operands)
         exact = _values_in_double(graph, operands)
-        arrays = [each for each in all_values(graph) if isinstance(each.shape, Shape)]
+        arrays = [value for value in all_values(graph) if isinstance(value.shape, Shape)]
         self.truth: Values = {value: exact[value].data for value in arrays}
         self._counts = {step: operations_per_element(step) for step in graph.instructions}
         # How far rounding moves each float and complex number, in as many samples as were needed.
@@ -129,7 +129,7 @@ class Measured:
         # The members of a maximum, of a gather or of a comparison are equal to other values, bit by
         # bit, in every evaluator.
         trace = ReferenceTrace(default_trace(), "float64")
-        found = {}
+        rounded = {}
         steps = [step for step in self.graph.instructions if any(map(is_inexact, step.shapes))]
         for step in steps:
             read = [_tracer(trace, self.reference[x], x.shape) for x in step.operands]
@@ -143,8 +143,8 @@ class Measured:
                         is_nan = np.isnan(given) & np.isnan(exact.data)
                         mask = (wide(given) != exact.data) & ~is_nan
                 if mask.any():
-                    found[value] = mask
-        return found
+                    rounded[value] = mask
+        return rounded
 
     @functools.cached_property
     def depends_on_rounding(self) -> set[Value]:
@@ -153,23 +153,25 @@ class Measured:
         All evaluators must agree on the other values bit for bit: integers, booleans, and floats
         that are only moved, selected or computed without rounding errors.
         """
-        found: set[Value] = set()
+        dependent: set[Value] = set()
         for step in self.graph.instructions:
-            if found.intersection(step.operands) or self._rounds(step):
-                found.update(step.results)
-        return found
+            if dependent.intersection(step.operands) or self._rounds(step):
+                dependent.update(step.results)
+        return dependent
 
     def _rounds(self, step: Instruction) -> bool:
         """Whether evaluators may round the results of an instruction differently."""
         operands = [self.reference[value] for value in step.operands]
         runs = inner_runs(step, operands)
         if runs is not None:
-            inner = (Measured(inlined(graph).pruned(), given) for graph, given in runs)
-            return any(each.depends_on_rounding for each in inner)
+            inner = (Measured(inlined(graph).pruned(), arguments) for graph, arguments in runs)
+            return any(measured.depends_on_rounding for measured in inner)
         inexact = [value for value in step.results if is_inexact(value.shape)]
         if not inexact:  # its computation, which orders or selects, may round
-            inner_steps = (each for graph in step.op.computations for each in every_step(graph))
-            return any(is_inexact(shape) for each in inner_steps for shape in each.shapes)
+            inner_steps = (
+                inner_step for graph in step.op.computations for inner_step in every_step(graph)
+            )
+            return any(is_inexact(shape) for step in inner_steps for shape in step.shapes)
         if not self._rounded.keys().isdisjoint(inexact):
             return True
         if step.op.name in _EXACT:
@@ -186,7 +188,7 @@ class Measured:
 
         def operand(step: Instruction, value: Value, data: np.ndarray) -> np.ndarray:
             # As a sum reads it: products with it are rounded, each on its own.
-            is_rounded = any(each in self._rounded for each in step.results)
+            is_rounded = any(result in self._rounded for result in step.results)
             is_sum = is_rounded and self._counts[step] > 2
             return moved(data, value, 1.0) if is_sum and is_inexact(value.shape) else data
 
@@ -208,17 +210,17 @@ class Measured:
         ulp = comparison.ulp_size(truth, kind.dtype)
         while True:
             bound = factor * (ulp + self._spread[value]) + smallest
-            found = comparison.compared(actual, truth, bound)
+            difference = comparison.compared(actual, truth, bound)
             # Samples only widen the bound, and take the time of an evaluation each.
-            if found.excess <= 1 or not self._has_widened():
-                return found
+            if difference.excess <= 1 or not self._has_widened():
+                return difference
 
 
 def declared_values(graph: Graph, operands: Sequence[Any]) -> Values:
     """Every value of a program, as the reference rules give it."""
     everything = all_values(graph)
-    found = reference_graph(showing(graph, everything), operands)
-    return dict(zip(everything, found, strict=True))
+    results = reference_graph(showing(graph, everything), operands)
+    return dict(zip(everything, results, strict=True))
 
 
 _Change = Callable[[Instruction, Value, np.ndarray], np.ndarray]
@@ -244,17 +246,19 @@ def _values_in_double(
             return tracer
         return ReferenceTracer(trace, change(step, value, tracer.data), value.shape)
 
-    given = [_tracer(trace, x, v.shape) for x, v in zip(operands, graph.inputs, strict=True)]
-    values = dict(zip(graph.inputs, given, strict=True))
+    tracers = [_tracer(trace, x, v.shape) for x, v in zip(operands, graph.inputs, strict=True)]
+    values = dict(zip(graph.inputs, tracers, strict=True))
     if known is not None:
-        values |= {x: known[x] for x, each in values.items() if _is_same(each, known[x])}
+        values |= {x: known[x] for x, value in values.items() if _is_same(value, known[x])}
     for step in graph.instructions:
-        if known is not None and all(values[each] is known[each] for each in step.operands):
-            values |= {each: known[each] for each in step.results}
+        if known is not None and all(
+            values[operand] is known[operand] for operand in step.operands
+        ):
+            values |= {result: known[result] for result in step.results}
             continue
-        read = [changed(operand, step, each, values[each]) for each in step.operands]
-        for value, each in zip(step.results, _outcome(trace, step, read), strict=True):
-            values[value] = changed(result, step, value, each)
+        read = [changed(operand, step, value, values[value]) for value in step.operands]
+        for value, outcome in zip(step.results, _outcome(trace, step, read), strict=True):
+            values[value] = changed(result, step, value, outcome)
     return values
 
 
@@ -278,26 +282,28 @@ def _outcome(trace: ReferenceTrace, step: Instruction, operands: Sequence[Any]) 
     return (outcome,) if step.single else outcome
 
 
-def _is_known(given: np.ndarray, operands: Sequence[Any]) -> bool:
+def _is_known(array: np.ndarray, operands: Sequence[Any]) -> bool:
     """Whether each element is 0, infinite, NaN, or an element of an operand up to its sign."""
-    known = [_magnitudes(each) for each in operands if isinstance(each, np.ndarray)]
-    found = _magnitudes(given)
-    is_special = (found == 0) | ~np.isfinite(found)
-    return bool(np.all(is_special | np.isin(found, np.concatenate(known or [found[:0]]))))
+    magnitudes = [_magnitudes(operand) for operand in operands if isinstance(operand, np.ndarray)]
+    wanted = _magnitudes(array)
+    is_special = (wanted == 0) | ~np.isfinite(wanted)
+    return bool(np.all(is_special | np.isin(wanted, np.concatenate(magnitudes or [wanted[:0]]))))
 
 
 def _magnitudes(array: np.ndarray) -> np.ndarray:
     """Return the magnitudes of all real and imaginary parts, in double."""
     parts = [np.real(array), np.imag(array)] if array.dtype.kind == "c" else [array]
-    return np.abs(np.concatenate([np.ravel(each).astype(np.float64) for each in parts]))
+    return np.abs(np.concatenate([np.ravel(part).astype(np.float64) for part in parts]))
 
 
-def _seems_rounded(step: Instruction, given: np.ndarray, values: Values) -> np.ndarray:
+def _seems_rounded(step: Instruction, result: np.ndarray, values: Values) -> np.ndarray:
     """For types as wide as double: which elements are neither an operand's, nor whole by intent."""
     # Sums of whole numbers are whole, and so is what rounds an element to an integer.
     operands = [values[value] for value in step.operands if is_inexact(value.shape)]
-    known = np.concatenate([np.ravel(np.asarray(each)) for each in operands] or [np.zeros(0)])
-    is_known = np.isin(np.abs(given), np.abs(known))
-    if operations_per_element(step) > 1 and not np.all(np.round(known) == known):
+    numbers = np.concatenate(
+        [np.ravel(np.asarray(operand)) for operand in operands] or [np.zeros(0)]
+    )
+    is_known = np.isin(np.abs(result), np.abs(numbers))
+    if operations_per_element(step) > 1 and not np.all(np.round(numbers) == numbers):
         return ~is_known
-    return ~(is_known | np.isfinite(given) & (np.round(given) == given))
+    return ~(is_known | np.isfinite(result) & (np.round(result) == result))

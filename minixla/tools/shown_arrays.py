@@ -36,7 +36,7 @@ def in_short(array: np.ndarray) -> str:
             values, what = np.abs(values), "magnitudes "
     finite = values[np.isfinite(values)]
     odd = {"NaN": np.isnan(values), "inf": values == np.inf, "-inf": values == -np.inf}
-    counts = {name: np.count_nonzero(each) for name, each in odd.items()}
+    counts = {name: np.count_nonzero(mask) for name, mask in odd.items()}
     counts["0"] = np.count_nonzero(values == 0)
     words = [f"{count:,} of {array.size:,} {name}" for name, count in counts.items() if count]
     if finite.size:

@@ -53,8 +53,8 @@ class SourceLines:
             path = os.path.realpath(os.path.join(self._folder, name))
             if os.path.commonpath([path, self._folder]) != self._folder:
                 return []
-            found = os.stat(path)
-            if not stat.S_ISREG(found.st_mode) or found.st_size > _MOST_BYTES:
+            status = os.stat(path)
+            if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
                 return []
             with open(path, encoding="utf-8", errors="replace") as file:
                 return file.read().splitlines()

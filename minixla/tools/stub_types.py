@@ -108,16 +108,16 @@ def parameter_type(function: str, name: str, said: str, is_optional: bool) -> st
     if said and "KeyNumbers" not in said and not said.startswith("minixla.nn"):
         return said
     of_module = _OF_MODULES.get(function.rpartition(".")[0], {})
-    found = _said_of(name, of_module) or _said_of(f"{function}.{name}", _PARAMETERS) or "Any"
-    is_optional = is_optional and found not in ("Any", "Axis", "None")
-    return _full(f"{found} | None" if is_optional else found)
+    stated = _said_of(name, of_module) or _said_of(f"{function}.{name}", _PARAMETERS) or "Any"
+    is_optional = is_optional and stated not in ("Any", "Axis", "None")
+    return _full(f"{stated} | None" if is_optional else stated)
 
 
 def result_type(function: str, said: str) -> str:
     """The type of a function's result; `said` as for parameters."""
-    found = _said_of(function, _RESULTS)
-    if found or not said or "KeyNumbers" in said:
-        return _full(found or "Array")
+    stated = _said_of(function, _RESULTS)
+    if stated or not said or "KeyNumbers" in said:
+        return _full(stated or "Array")
     # What is in containers is an array, too.
     return re.sub(r"\btyping\.Any\b", _full("Array"), said) if said[-1:] == "]" else said
 
@@ -131,8 +131,10 @@ def _said_of(full: str, table: dict[str, str]) -> str:
     """What a table says of a name, or of the longest part of it, from the end, that it has."""
     parts = full.split(".")
     ends = [".".join(parts[start:]) for start in range(len(parts))]
-    found = [each for end in ends for each, names in table.items() if end in names.split()]
-    return found[0] if found else ""
+    types = [
+        type_name for end in ends for type_name, names in table.items() if end in names.split()
+    ]
+    return types[0] if types else ""
 
 
 def _full(annotation: str) -> str:

@@ -103,14 +103,18 @@ class _Stub:
         forms = [(whole, result)]
         flags, required = changing_parameters(subject)
         if flags:
-            others = [each for each in whole.parameters.values() if each.name not in flags]
+            others = [
+                parameter for parameter in whole.parameters.values() if parameter.name not in flags
+            ]
             forms = [(whole.replace(parameters=others), result), (whole, "Any")]
         elif required:
-            given = [
-                each.replace(default=each.empty) if each.name in required else each
-                for each in whole.parameters.values()
+            parameters = [
+                parameter.replace(default=parameter.empty)
+                if parameter.name in required
+                else parameter
+                for parameter in whole.parameters.values()
             ]
-            forms = [(whole.replace(parameters=given), result), (whole, "Any")]
+            forms = [(whole.replace(parameters=parameters), result), (whole, "Any")]
         first = (inspect.getdoc(function) or "").split("\n")[0]
         mark = "r" if "\\" in first else ""  # else it would be an escape
         text = f'    {mark}"""{first}"""'
@@ -122,12 +126,12 @@ class _Stub:
     def _typed(self, subject: str, signature: inspect.Signature, result: str) -> inspect.Signature:
         """A signature with types, and with dots for defaults."""
         parameters = []
-        for each in signature.parameters.values():
-            is_optional = each.default is None
-            said = "typing.Any" if "NoReturn" in result else _said(each.annotation)
-            annotation = self._shown(parameter_type(subject, each.name, said, is_optional))
-            default = each.default if each.default is each.empty else _Text("...")
-            parameters.append(each.replace(annotation=annotation, default=default))
+        for parameter in signature.parameters.values():
+            is_optional = parameter.default is None
+            said = "typing.Any" if "NoReturn" in result else _said(parameter.annotation)
+            annotation = self._shown(parameter_type(subject, parameter.name, said, is_optional))
+            default = parameter.default if parameter.default is parameter.empty else _Text("...")
+            parameters.append(parameter.replace(annotation=annotation, default=default))
         return signature.replace(parameters=parameters, return_annotation=self._shown(result))
 
     def _add_object(self, name: str, value: Any) -> None:
@@ -135,22 +139,22 @@ class _Stub:
         if isinstance(value, ufunc):
             self._add_ufunc(name, value)
         elif kind.__module__ == "builtins":
-            shown = "None" if value is None else f"builtins.{kind.__name__}"
-            self.lines.append(f"{name}: {shown}\n")
+            text = "None" if value is None else f"builtins.{kind.__name__}"
+            self.lines.append(f"{name}: {text}\n")
         else:
-            shown = self._named(f"{kind.__module__}.{kind.__qualname__}")
-            self.lines.append(f"{name}: {shown}\n")
+            text = self._named(f"{kind.__module__}.{kind.__qualname__}")
+            self.lines.append(f"{name}: {text}\n")
 
     def _add_ufunc(self, name: str, value: ufunc) -> None:
         """A class of its own for ufuncs of so many arguments, and one of these."""
         kind = f"_UfuncOf{value.nin}"
         if not any(line.startswith(f"class {kind}") for line in self.lines):
             names = ["x"] if value.nin == 1 else [f"x{n + 1}" for n in range(value.nin)]
-            given = [f"{each}: {self._shown('minixla.typing.ArrayLike')}" for each in names]
+            typed = [f"{name}: {self._shown('minixla.typing.ArrayLike')}" for name in names]
             options = "/, *, out: None = ..., where: None = ..."
             result = self._shown("minixla.typing.Array")
             base = self._named(f"{ufunc.__module__}.ufunc")
-            call = f"def __call__(self, {', '.join(given)}, {options}) -> {result}: ..."
+            call = f"def __call__(self, {', '.join(typed)}, {options}) -> {result}: ..."
             self.lines.append(f"class {kind}({base}):\n    {call}\n")
         text = (inspect.getdoc(value) or "").split("\n")[0]
         self.lines.append(f'{name}: {kind}\n"""{text}"""\n')

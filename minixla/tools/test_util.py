@@ -49,14 +49,14 @@ def compute_gradient(
         >>> rules[0].tolist(), np.allclose(rules[0], differences[0], atol=1e-2)
         ([[2.0, 0.0], [0.0, 2.0]], True)
     """
-    arrays = [np.asarray(each) for each in args]
-    found = [np.asarray(each) for each in tree_leaves(fun(*arrays))]
+    arrays = [np.asarray(argument) for argument in args]
+    found = [np.asarray(leaf) for leaf in tree_leaves(fun(*arrays))]
     is_float = len(found) == 1 and is_inexact(shape_of(found[0]))
-    if not is_float or any(each.dtype.kind == "c" for each in (*arrays, *found)):
+    if not is_float or any(array.dtype.kind == "c" for array in (*arrays, *found)):
         problem = "the function must give one array of floats, of arrays that are not complex"
-        given = [f"{each.dtype}{list(each.shape)}" for each in found]
+        details = [f"{array.dtype}{list(array.shape)}" for array in found]
         advice = "Choose one of its results; take real and imaginary parts as two arguments."
-        raise explain(TransformError, "compute_gradient", problem, given, advice)
+        raise explain(TransformError, "compute_gradient", problem, details, advice)
     theoretical, numerical = [], []
     for place, array in enumerate(arrays):
         if is_inexact(shape_of(array)):

@@ -30,8 +30,8 @@ def _way(run: Callable[[Callable[..., Any], list[Any]], Any]) -> Callable[..., l
     def evaluate(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
         with jax.enable_x64(True):
             try:
-                given = list(map(jax.numpy.asarray, operands))
-                return _arrays(run(lambda *xs: list(evaluate_graph(graph, xs)), given))
+                arrays = list(map(jax.numpy.asarray, operands))
+                return _arrays(run(lambda *xs: list(evaluate_graph(graph, xs)), arrays))
             except (RuntimeError, UnsupportedError) as error:
                 raise NotImplementedError(str(error)) from error
 
@@ -39,55 +39,57 @@ def _way(run: Callable[[Callable[..., Any], list[Any]], Any]) -> Callable[..., l
 
 
 def _scanned(function: Callable[..., Any], operands: list[Any]) -> Any:
-    steps = [np.stack([each, each]) for each in operands]
+    steps = [np.stack([operand, operand]) for operand in operands]
     results = scan(lambda _, xs: ((), function(*xs)), (), steps, length=2)[1]
-    return [each[1] for each in results]
+    return [result[1] for result in results]
 
 
 def _mapped(function: Callable[..., Any], operands: list[Any]) -> Any:
-    one = [each[None] for each in operands]
-    return [each[0] for each in pmap(function, axis_size=1)(*one)] if one else function()
+    one = [operand[None] for operand in operands]
+    return [result[0] for result in pmap(function, axis_size=1)(*one)] if one else function()
 
 
 def _batched(which: int, function: Callable[..., Any], operands: list[Any]) -> Any:
     """The member at a place of a batch of three; the others are of the same arrays, rolled."""
     if not operands:
         return function()
-    others = [np.roll(each, 1) if each.dtype.kind in "fc" else each for each in operands]
+    others = [
+        np.roll(operand, 1) if operand.dtype.kind in "fc" else operand for operand in operands
+    ]
     members = [others, others, others]
     members[which] = operands
-    stacked = [np.stack(each) for each in zip(*members, strict=True)]
-    return [each[which] for each in jit(vmap(function))(*stacked)]
+    stacked = [np.stack(copies) for copies in zip(*members, strict=True)]
+    return [result[which] for result in jit(vmap(function))(*stacked)]
 
 
 def _batched_alone(function: Callable[..., Any], operands: list[Any]) -> Any:
     """The function over batches of one operand after the other; where two part, the wrong one."""
-    found = function(*operands)
+    results = function(*operands)
     for number in range(len(operands)):
         axes = [0 if index == number else None for index in range(len(operands))]
-        given = [np.stack([x, x]) if at == 0 else x for x, at in zip(operands, axes, strict=True)]
-        again = [each[1] for each in jit(vmap(function, axes))(*given)]
-        pairs = list(zip(again, found, strict=True))
+        stacked = [np.stack([x, x]) if at == 0 else x for x, at in zip(operands, axes, strict=True)]
+        again = [result[1] for result in jit(vmap(function, axes))(*stacked)]
+        pairs = list(zip(again, results, strict=True))
         if not all(
             np.array_equal(*map(np.asarray, pair), equal_nan=_has_nan(pair)) for pair in pairs
         ):
             return again
-    return found
+    return results
 
 
 def _has_nan(pair: Sequence[Any]) -> bool:
-    return all(np.asarray(each).dtype.kind in "fc" for each in pair)
+    return all(np.asarray(side).dtype.kind in "fc" for side in pair)
 
 
 def _read_again(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
     function = import_stablehlo(graph.stablehlo())
-    results = _way(lambda _, given: jax.tree.leaves(jit(function)(*given)))
+    results = _way(lambda _, arguments: jax.tree.leaves(jit(function)(*arguments)))
     return results(graph, operands)
 
 
 WAYS: dict[str, Callable[..., Any]] = {
-    "eager": _way(lambda function, given: function(*given)),
-    "inside JAX": _way(lambda function, given: jax.jit(function)(*given)),
+    "eager": _way(lambda function, arguments: function(*arguments)),
+    "inside JAX": _way(lambda function, arguments: jax.jit(function)(*arguments)),
     "scan": _way(_scanned),
     "pmap": _way(_mapped),
     "vmap, first": _way(partial(_batched, 0)),
@@ -105,8 +107,10 @@ def by_kernels(op: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
         is_traced = isinstance(kernel, PythonKernel) and kernel.platform != REFERENCE
         if is_traced or (kernel.platform == jax.default_backend() and not is_traced):
 
-            def run(function: Callable[..., Any], given: list[Any], kernel: Any = kernel) -> Any:
+            def run(
+                function: Callable[..., Any], arguments: list[Any], kernel: Any = kernel
+            ) -> Any:
                 with forced(kernel):
-                    return jit(lambda *xs: function(*xs))(*given)
+                    return jit(lambda *xs: function(*xs))(*arguments)
 
             yield f"kernel {number} ({kernel.platform})", _way(run)

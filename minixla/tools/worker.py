@@ -84,6 +84,6 @@ def find_main(module: ir.Module) -> tuple[Any, list[str]]:
 
 def check_arguments(arguments: Sequence[np.ndarray], types: Sequence[str]) -> None:
     """Raise ValueError where arguments do not fit: XLA would read their bytes as another type."""
-    given = [Shape(array.dtype, array.shape).stablehlo for array in arguments]
-    if given != types:
-        raise ValueError(f"@main takes ({', '.join(types)}), but was given ({', '.join(given)})")
+    shapes = [Shape(array.dtype, array.shape).stablehlo for array in arguments]
+    if shapes != types:
+        raise ValueError(f"@main takes ({', '.join(types)}), but was given ({', '.join(shapes)})")
