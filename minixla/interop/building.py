@@ -82,10 +82,10 @@ class Builder:
 
     def values_of(self, mlir_values: Any) -> list[Any]:
         """Our values for MLIR's."""
-        known = self._values
+        values = self._values
         # Indices rather than a loop over it, which MLIR ends with an exception.
         return [
-            known.get(hash(each := mlir_values[index])) or self.value(each)
+            values.get(hash(mlir_value := mlir_values[index])) or self.value(mlir_value)
             for index in range(len(mlir_values))
         ]
 
@@ -132,14 +132,14 @@ class Builder:
 
     def leaves(self, *values: Value) -> list[Value]:
         """Values, in place of tuples their members, and theirs."""
-        found: list[Value] = []
+        leaves_found: list[Value] = []
         for value in values:
             if isinstance(value.shape, TupleShape):
                 for index in range(len(value.shape.elements)):
-                    found += self.leaves(self.member(value, index))
+                    leaves_found += self.leaves(self.member(value, index))
             else:
-                found.append(value)
-        return found
+                leaves_found.append(value)
+        return leaves_found
 
     def member(self, value: Value, index: int) -> Value:
         """A member of a tuple: the value itself where the tuple was made of it here."""
@@ -170,9 +170,9 @@ class Builder:
         measured: list[Value] = []
         pending = [value]
         while pending:
-            each = pending.pop()
-            step = each.instruction
-            if step is None or not _is_foldable(each, step) or len(needed) > _MOST_FOLDED:
+            current = pending.pop()
+            step = current.instruction
+            if step is None or not _is_foldable(current, step) or len(needed) > _MOST_FOLDED:
                 return None
             if id(step) not in needed:
                 needed.add(id(step))
@@ -180,10 +180,10 @@ class Builder:
         self.folded |= needed
         steps = [step for step in self.instructions if id(step) in needed]
         # Of what is measured the shape counts alone.
-        shapes = [array_shape(each) for each in measured]
-        given = [np.broadcast_to(np.zeros((), x.dtype), x.dimensions) for x in shapes]
+        shapes = [array_shape(value) for value in measured]
+        zeros = [np.broadcast_to(np.zeros((), x.dtype), x.dimensions) for x in shapes]
         with np.errstate(all="ignore"):
-            return np.asarray(reference_graph(Graph(measured, steps, [value], ""), given)[0])
+            return np.asarray(reference_graph(Graph(measured, steps, [value], ""), zeros)[0])
 
     @property
     def captures(self) -> list[Value]:
@@ -212,7 +212,7 @@ class Builder:
                     kept.append(step)
                     read.update([id(operand.instruction) for operand in step.operands])
             kept.reverse()
-        placed = placed if any(each is not None for each in placed) else ()
+        placed = placed if any(sharding is not None for sharding in placed) else ()
         notes = Annotations(self.shardings, tuple(placed), meshes or {}, self.rules)
         is_annotated = any(vars(notes).values())
         return Graph(inputs, kept, outputs, name or self.name, notes if is_annotated else None)

@@ -49,7 +49,7 @@ def foreign_call(step: Step) -> Sequence[Value]:
         problem = f"the target {call.target_name!r} is given functions to call"
         step.reject(problem, "Such calls are not supported.")
     if programs:  # what it runs is lost: none may take the call for a plain one
-        names = ", ".join([f"%{each.name}" for each in programs])
+        names = ", ".join([f"%{program.name}" for program in programs])
         laid_out = laid_out.replace(options={**options, "called_computations": f"{{{names}}}"})
     call = laid_out
     placed, shardings = step.raw(SHARDING), step.module.shardings
@@ -75,9 +75,9 @@ def _custom_call(step: Step) -> Sequence[Value]:
         return step.operands
     if target in _OPERATIONS:
         operation = REGISTRY[_OPERATIONS[target]]
-        given = _options(step, step.raw("mhlo.attributes") or ())
+        attributes = _options(step, step.raw("mhlo.attributes") or ())
         step.read.add("mhlo.version")
-        return step.builder.apply(operation(**given), step.operands)
+        return step.builder.apply(operation(**attributes), step.operands)
     function = step.module.translations.get(f"chlo.{target.removeprefix('mhlo.')}")
     if target.startswith("mhlo.") and function is not None and not step.raw("mhlo.attributes"):
         step.read |= {"mhlo.attributes", "mhlo.version"}
@@ -90,8 +90,12 @@ def _custom_call(step: Step) -> Sequence[Value]:
             "minixla_ops.custom_call.",
         )
     config = _written_config(step)
-    found = _registered(step, target, _tree(config) if isinstance(config, ir.DictAttr) else {})
-    return step.builder.from_leaves(step.results, foreign_call(step)) if found is None else found
+    registered = _registered(step, target, _tree(config) if isinstance(config, ir.DictAttr) else {})
+    return (
+        step.builder.from_leaves(step.results, foreign_call(step))
+        if registered is None
+        else registered
+    )
 
 
 def _registered(
@@ -111,15 +115,15 @@ def _registered(
 def _tree(attribute: Any) -> Any:
     """An attribute, dictionaries too, as Python's values."""
     if isinstance(attribute, ir.DictAttr):
-        return {name: _tree(each) for name, each in named(attribute)}
+        return {name: _tree(item) for name, item in named(attribute)}
     return plain(attribute)
 
 
 def _composite(step: Step) -> Sequence[Value]:
     attributes = step.raw("composite_attributes")
     values = {} if attributes is None else _tree(attributes)
-    found = _registered(step, step.get("name"), values, step.get("version", 0))
-    return _call("CompositeCall", "decomposition", step) if found is None else found
+    registered = _registered(step, step.get("name"), values, step.get("version", 0))
+    return _call("CompositeCall", "decomposition", step) if registered is None else registered
 
 
 def _written_config(step: Step) -> Any:
@@ -143,7 +147,7 @@ _DIMENSION = re.compile(r"\d+x")
 
 
 def _options(step: Step, dictionary: Any) -> dict[str, Any]:
-    return {name: _option(step, name, each) for name, each in named(dictionary)}
+    return {name: _option(step, name, item) for name, item in named(dictionary)}
 
 
 def _option(step: Step, name: str, attribute: Any) -> Any:

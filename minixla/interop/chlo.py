@@ -23,14 +23,14 @@ def decomposition(
 
     Its attributes are MLIR's text, without braces.
     """
-    given = ", ".join([f"%{i}: {shape.stablehlo}" for i, shape in enumerate(operands)])
+    parameters = ", ".join([f"%{i}: {shape.stablehlo}" for i, shape in enumerate(operands)])
     names = ", ".join([f"%{i}" for i in range(len(operands))])
     types = ", ".join([shape.stablehlo for shape in operands])
     outcome = ", ".join([shape.stablehlo for shape in results])
     properties = f" <{{{attributes}}}>" if attributes else ""
     back = ", ".join([f"%r#{index}" for index in range(len(results))])
     text = (
-        f"func.func @main({given}) -> ({outcome}) {{\n"
+        f"func.func @main({parameters}) -> ({outcome}) {{\n"
         f'%r:{len(results)} = "{name}"({names}){properties} : ({types}) -> ({outcome})\n'
         f"return {back} : {outcome}\n}}"
     )
@@ -42,8 +42,8 @@ def decomposition(
 
 def _decomposed(step: Step, name: str) -> Sequence[Value]:
     """Return the text that MLIR writes for an operation, or for the custom call in its place."""
-    own = step.operation.attributes if name == step.name else ()
-    attributes = ", ".join([f"{each} = {step.raw(each)}" for each in own])
+    labels = step.operation.attributes if name == step.name else ()
+    attributes = ", ".join([f"{label} = {step.raw(label)}" for label in labels])
     if step.operation.regions:
         step.reject("it runs a program", "Convert the program to StableHLO without chlo first.")
     graph = decomposition(name, tuple(step.shapes), tuple(step.results), attributes)
@@ -87,18 +87,18 @@ CHLO |= {name: partial(_decomposed, name=name) for name in _REST}
 
 def _broadcasting(name: str, step: Step) -> Sequence[Value]:
     """The operation of a name without broadcasting, on operands of the result's sizes."""
-    sizes, given = step.result.dimensions, step.get("broadcast_dimensions", ())
-    step.operands = [_broadcast(step, value, sizes, given) for value in step.operands]
+    sizes, dimensions = step.result.dimensions, step.get("broadcast_dimensions", ())
+    step.operands = [_broadcast(step, value, sizes, dimensions) for value in step.operands]
     return (CHLO.get(f"chlo.{name}") or TABLE[f"stablehlo.{name}"])(step)
 
 
-def _broadcast(step: Step, value: Value, sizes: Sequence[int], given: Sequence[int]) -> Value:
+def _broadcast(step: Step, value: Value, sizes: Sequence[int], dimensions: Sequence[int]) -> Value:
     """A value in other sizes; its last dimensions are the last there, or those that are given."""
     shape = value.shape
     if not isinstance(shape, Shape) or shape.dimensions == tuple(sizes):
         return value
     last = range(len(sizes) - shape.rank, len(sizes))
-    at = given if len(given) == shape.rank < len(sizes) else last
+    at = dimensions if len(dimensions) == shape.rank < len(sizes) else last
     return step.bind(
         "BroadcastInDim", value, out_dim_size=tuple(sizes), broadcast_dimensions=tuple(at)
     )

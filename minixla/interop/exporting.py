@@ -60,8 +60,8 @@ def export(
     jitted = fun if hasattr(fun, "lower") else jit(fun)
     compiled = jax.jit(lambda *a, **k: jitted(*a, **k))
     try:
-        known = [jax.export.DisabledSafetyCheck.custom_call(each) for each in TARGETS]
-        options: Any = {"platforms": platforms, "disabled_checks": known}
+        disabled = [jax.export.DisabledSafetyCheck.custom_call(target) for target in TARGETS]
+        options: Any = {"platforms": platforms, "disabled_checks": disabled}
         exported = jax.export.export(compiled, **options)(*args, **kwargs)
         return bytes(exported.serialize(vjp_order=vjp_order))
     except MinixlaError:

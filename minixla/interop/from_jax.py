@@ -76,8 +76,8 @@ def from_jax(
     for name, value in removed.items():
         if name not in _REMOVED:
             raise TypeError(f"from_jax() got an unexpected keyword argument {name!r}")
-        problem, given = f"the option {name} was removed", [f"{name} = {value!r}"]
-        raise explain(AttributeValueError, "from_jax", problem, given, _REMOVED[name])
+        problem, details = f"the option {name} was removed", [f"{name} = {value!r}"]
+        raise explain(AttributeValueError, "from_jax", problem, details, _REMOVED[name])
     marks = {"static_argnums": static_argnums, "static_argnames": static_argnames}
     arguments.check_marks("from_jax", fun, **marks)
     marked = arguments.StaticArguments(fun, static_argnums, static_argnames)
@@ -96,12 +96,12 @@ def from_jax(
     def function(*args: Any, **kwargs: Any) -> Any:
         if not state.trace.evaluates:
             return fun(*args, **kwargs)
-        known, arrays = taken_apart(args, kwargs)
-        return compiled(known, *arrays)
+        static, arrays = taken_apart(args, kwargs)
+        return compiled(static, *arrays)
 
     def graph(*args: Any, **kwargs: Any) -> Any:
-        known, arrays = taken_apart(args, kwargs)
-        return make_graph(_applied(fun, known))(*arrays)
+        static, arrays = taken_apart(args, kwargs)
+        return make_graph(_applied(fun, static))(*arrays)
 
     wrapper: Any = arguments.named_after(function, fun)
     wrapper.graph = graph
@@ -144,24 +144,24 @@ class _Known:
     def apply(self, fun: Callable[..., Any], arrays: Sequence[Any]) -> Any:
         """Call the function with arrays in place of the traced leaves."""
         rest = iter(arrays)
-        leaves = [next(rest) if each is None else each.value for each in self.static]
+        leaves = [next(rest) if leaf is None else leaf.value for leaf in self.static]
         args, kwargs = tree_unflatten(self.tree, leaves)
         args = [x.value if isinstance(x, _Whole) else x for x in args]
         return fun(*args, **{k: x.value if isinstance(x, _Whole) else x for k, x in kwargs.items()})
 
     def check(self, fun: Callable[..., Any]) -> None:
         """Raise an error if a static argument or leaf cannot be hashed."""
-        shown = []
-        for each in filter(None, self.static):
+        details = []
+        for whole in filter(None, self.static):
             try:
-                hash(each)
+                hash(whole)
             except TypeError:
-                shown.append(repr(each.value)[:200])
-        if shown:
+                details.append(repr(whole.value)[:200])
+        if details:
             problem = f"a static argument of {_name(fun)} is not hashable"
             advice = "Pass arrays or a hashable object (a tuple, a frozen dataclass), or close "
             advice += "over the value: mx.from_jax(lambda x: f(x, value))."
-            raise explain(TransformError, "from_jax", problem, shown, advice)
+            raise explain(TransformError, "from_jax", problem, details, advice)
 
 
 class _Compiled:
@@ -177,11 +177,11 @@ class _Compiled:
     def _function(self) -> Callable[..., Any]:
         fun = self.fun
         try:
-            found, compiled = _COMPILED.get(fun, (None, None))
-            if found is None or found() is not fun:  # equal functions may live longer
-                found = ref(fun)
-                compiled = _compiled_of(fun, found)
-                _COMPILED[fun] = found, compiled
+            cached, compiled = _COMPILED.get(fun, (None, None))
+            if cached is None or cached() is not fun:  # equal functions may live longer
+                cached = ref(fun)
+                compiled = _compiled_of(fun, cached)
+                _COMPILED[fun] = cached, compiled
             return compiled
         except TypeError:  # `fun` cannot be hashed, or cannot be weakly referenced
             return _compiled_of(fun, lambda: fun)

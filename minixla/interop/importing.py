@@ -50,9 +50,9 @@ class ImportedFunction:
         shapes = self.graph.input_shapes
         if len(operands) != len(shapes):
             problem = f"{len(operands)} arguments for {len(shapes)} inputs"
-            shown = [f"inputs ({', '.join(map(str, shapes))})"]
+            details = [f"inputs ({', '.join(map(str, shapes))})"]
             advice = "Give a value for each input."
-            raise explain(TransformError, self.graph.name, problem, shown, advice)
+            raise explain(TransformError, self.graph.name, problem, details, advice)
         leaves: list[Any] = []
         for number, (operand, shape) in enumerate(zip(operands, shapes, strict=True)):
             leaves += self._leaves(operand, shape, f"argument {number}")
@@ -66,9 +66,9 @@ class ImportedFunction:
         if isinstance(operand, (Tracer, TupleValue)) and shape_of(operand) is shape:
             return tuple_leaves(operand)
         if not isinstance(operand, (tuple, list)) or len(operand) != len(shape.elements):
-            shown = [f"{place} {_described(operand)}", f"input {shape}"]
+            details = [f"{place} {_described(operand)}", f"input {shape}"]
             problem, advice = f"{place} is not a tuple of the input's shape", "Give a Python tuple."
-            raise explain(TransformError, self.graph.name, problem, shown, advice)
+            raise explain(TransformError, self.graph.name, problem, details, advice)
         return [
             leaf
             for index, (member, inner) in enumerate(zip(operand, shape.elements, strict=True))
@@ -112,7 +112,7 @@ class ImportedProgram(ImportedFunction):
 
     def __init__(self, graph: Graph, functions: Mapping[str, Graph]) -> None:
         super().__init__(graph)
-        self.functions = {name: ImportedFunction(each) for name, each in functions.items()}
+        self.functions = {name: ImportedFunction(function) for name, function in functions.items()}
 
 
 class _ExportedProgram(ImportedProgram):
@@ -125,9 +125,9 @@ class _ExportedProgram(ImportedProgram):
         fits = len(kept) == len(graph.inputs) and len(graph.outputs) == exported.out_tree.num_leaves
         if not fits or any(number >= exported.in_tree.num_leaves for number in kept):
             problem = "the program does not fit what jax.export says of its arguments and results"
-            shown = [f"program {graph!r}", f"arguments {exported.in_tree}", f"of which {kept}"]
+            details = [f"program {graph!r}", f"arguments {exported.in_tree}", f"of which {kept}"]
             advice = "It is damaged, or has ordered side effects: leave prints and callbacks out."
-            raise explain(ImportError_, SUBJECT, problem, shown, advice)
+            raise explain(ImportError_, SUBJECT, problem, details, advice)
 
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -136,12 +136,12 @@ class _ExportedProgram(ImportedProgram):
         leaves, tree = flatten((args, kwargs))
         if without_keys(tree) != exported.in_tree:
             problem = "the arguments have another structure than the exported function's"
-            shown = [f"arguments {tree}", f"exported {exported.in_tree}"]
+            details = [f"arguments {tree}", f"exported {exported.in_tree}"]
             advice = "Give what the exported function took."
-            raise explain(TransformError, self.graph.name, problem, shown, advice)
+            raise explain(TransformError, self.graph.name, problem, details, advice)
         kept = [leaves[number] for number in exported.module_kept_var_idx]
         pairs = zip(self._flat(kept), exported.out_avals, strict=True)
-        results = [as_key(each, described.dtype) for each, described in pairs]
+        results = [as_key(result, described.dtype) for result, described in pairs]
         return tree_unflatten(exported.out_tree, results)
 
 
@@ -186,10 +186,10 @@ def import_stablehlo(
     """
     with shown_progress(SUBJECT) as say:
         say("reading")
-        found = opened(source)
-        module = _translated(found, shardings, say)
+        program = opened(source)
+        module = _translated(program, shardings, say)
     module.lost.warn(SUBJECT)
-    graphs, exported = module.graphs, found.exported
+    graphs, exported = module.graphs, program.exported
     imported = ImportedProgram(graphs[_main(module, function)], graphs)
     return imported if exported is None else _ExportedProgram(imported, exported)
 
@@ -212,8 +212,8 @@ def _platform(exported: jax.export.Exported) -> int | None:
     if len(names) == 1:
         return None
     here = jax.default_backend()
-    known = [here, "cuda", "rocm"] if here == "gpu" else [here]
-    return next((names.index(name) for name in known if name in names), 0)
+    platforms = [here, "cuda", "rocm"] if here == "gpu" else [here]
+    return next((names.index(name) for name in platforms if name in names), 0)
 
 
 def _main(module: Module, wanted: str | None) -> str:
@@ -229,5 +229,5 @@ def _main(module: Module, wanted: str | None) -> str:
         return wanted
     else:
         problem = f"the module has no function {wanted!r}"
-    given = [f"functions: {', '.join(names)[:500]}"]
-    raise explain(ImportError_, SUBJECT, problem, given, "Name one by function=.")
+    details = [f"functions: {', '.join(names)[:500]}"]
+    raise explain(ImportError_, SUBJECT, problem, details, "Name one by function=.")

@@ -41,8 +41,8 @@ def _written(kind: type[Incomplete], shape: Shape, wide: bool, is_slope: bool = 
         return jax.jvp(lambda x: function(x, *others), (first,), one)[1]
 
     with jax.enable_x64(wide):
-        given = jax.ShapeDtypeStruct(shape.dimensions, shape.dtype)
-        lowered = jax.jit(slope if is_slope else function).lower(*[given] * len(kind.operands))
+        struct = jax.ShapeDtypeStruct(shape.dimensions, shape.dtype)
+        lowered = jax.jit(slope if is_slope else function).lower(*[struct] * len(kind.operands))
     module = Module(read_module(lowered.as_text()))
     module.recognises = False
     return module.translated()["main"].pruned()
@@ -55,7 +55,7 @@ def program(kind: type[Incomplete], shape: Shape, by: tuple[int, ...]) -> Graph:
         return _written(kind, shape, shape.element_type is F64, bool(by))
     *before, number = by
     inner = program(kind, shape, tuple(before))
-    active = tuple([each == number for each in range(len(inner.inputs))])
+    active = tuple([index == number for index in range(len(inner.inputs))])
     graph = jvp_graph(inner, active).graph
 
     def function(*operands: Any) -> Any:
@@ -95,9 +95,9 @@ def _recognised(step: Step, result: Value) -> Value:
         return result
     for kind, wide in product((Igamma, Igammac, Betainc), (False, True)):
         if wide or shape.element_type is not F64:
-            found = _matched(_written(kind, shape, wide), result)
-            if found is not None:
-                operands, steps = found
+            matched = _matched(_written(kind, shape, wide), result)
+            if matched is not None:
+                operands, steps = matched
                 step.builder.folded.update(map(id, steps))
                 return step.builder.apply(kind(), operands)[0]
     return result
@@ -123,13 +123,13 @@ def _may_be_one(result: Value) -> bool:
 
 def _matched(program: Graph, result: Value) -> tuple[list[Value], list[Instruction]] | None:
     """The operands for which `result` is computed as by `program`, and the steps that do so."""
-    found: dict[Value, Value] = {}
+    matches: dict[Value, Value] = {}
     steps: list[Instruction] = []
     waiting = [(program.outputs[0], result)]
     while waiting:
         wanted, value = waiting.pop()
-        mine, other, is_new = wanted.instruction, value.instruction, wanted not in found
-        if found.setdefault(wanted, value) is not value:
+        mine, other, is_new = wanted.instruction, value.instruction, wanted not in matches
+        if matches.setdefault(wanted, value) is not value:
             return None
         if mine is None or not is_new:
             continue
@@ -142,4 +142,4 @@ def _matched(program: Graph, result: Value) -> tuple[list[Value], list[Instructi
             return None
         steps.append(other)
         waiting.extend(zip(mine.operands, other.operands, strict=True))
-    return [found[value] for value in program.inputs], steps
+    return [matches[value] for value in program.inputs], steps

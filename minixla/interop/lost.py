@@ -62,16 +62,16 @@ class Lost:
         attributes = function.attributes
         self._note(attributes, attributes, f"function @{name}", function.location)
         for key, what in {"arg_attrs": "argument", "res_attrs": "result"}.items():
-            for index, each in enumerate(attributes.get(key, ())):
-                names = [pair.name for pair in each]
-                self._note(names, each, f"{what} {index} of @{name}", function.location)
+            for index, dictionary in enumerate(attributes.get(key, ())):
+                names = [pair.name for pair in dictionary]
+                self._note(names, dictionary, f"{what} {index} of @{name}", function.location)
 
     def of_step(self, step: Step) -> None:
         """Note the attributes of an operation that its translation has not read."""
         attributes = step.operation.attributes
         if len(attributes):
-            own = _OF_CALLS if "call_target_name" in attributes else ()
-            unread = [name for name in attributes if name not in step.read and name not in own]
+            harmless = _OF_CALLS if "call_target_name" in attributes else ()
+            unread = [name for name in attributes if name not in step.read and name not in harmless]
             self._note(unread, attributes, step.operation.name, step.operation.location)
 
     def _note(self, names: Iterable[str], attributes: Any, owner: str, location: Any) -> None:
@@ -91,9 +91,9 @@ class Lost:
         """Warn at the caller's line if there are any; `subject` names the importing function."""
         if not self._places:
             return
-        shown = [f"{label} of {owner}{place}" for (label, owner), place in self._places.items()]
-        rest = f"; and {len(shown) - _MOST_SHOWN} others" if len(shown) > _MOST_SHOWN else ""
-        listed = "; ".join(shown[:_MOST_SHOWN])
+        details = [f"{label} of {owner}{place}" for (label, owner), place in self._places.items()]
+        rest = f"; and {len(details) - _MOST_SHOWN} others" if len(details) > _MOST_SHOWN else ""
+        listed = "; ".join(details[:_MOST_SHOWN])
         warn(f"{subject}: the graph does not hold {listed}{rest}. {_ADVICE}")
 
 
@@ -107,7 +107,7 @@ def _label(name: str, attributes: Any) -> str | None:
     except TypeError:  # Python's interface to MLIR has no class for complex numbers
         return name[:200]
     if name == _FRONTEND and isinstance(attribute, ir.DictAttr):
-        keys = [each.name for each in attribute if not _HARMLESS_KEYS.fullmatch(each.name)]
+        keys = [entry.name for entry in attribute if not _HARMLESS_KEYS.fullmatch(entry.name)]
         return f"{name} ({', '.join(keys)})"[:200] if keys else None
     return None if text in _EMPTY else name[:200]
 

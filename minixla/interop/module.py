@@ -135,12 +135,12 @@ class Module:
 
     def function(self, name: str, step: Step) -> Graph:
         """The graph of a function that is translated already."""
-        found = self.graphs.get(name)
-        if found is None:
+        graph = self.graphs.get(name)
+        if graph is None:
             if name in self.functions:
                 raise self._recursive(name)
             step.reject(f"there is no function {name}", "Define it in the module.")
-        return found
+        return graph
 
     def region(self, step: Step, number: int) -> Graph:
         """One region, which reads nothing from outside but constants, as a graph."""
@@ -184,17 +184,19 @@ class Module:
         self._nesting = 0
         if self._platform is not None and name == "main":
             _fix_platform(operation, builder, self._platform)
-        placed, found, arguments = [], self.shardings, blocks[0].arguments
-        inputs = [number for number, each in enumerate(arguments) if not builder.knows(each)]
+        placed, shardings, arguments = [], self.shardings, blocks[0].arguments
+        inputs = [
+            number for number, argument in enumerate(arguments) if not builder.knows(argument)
+        ]
         outputs = self._block(blocks[0], builder)
-        if found is not None:
-            given = found.of_function(operation, "arg_attrs", len(arguments))
+        if shardings is not None:
+            stated = shardings.of_function(operation, "arg_attrs", len(arguments))
             for value, number in zip(builder.inputs, inputs, strict=True):
-                if given[number] is not None:
-                    builder.shardings[value] = given[number]
-            placed = found.of_function(operation, "res_attrs", len(outputs))
+                if stated[number] is not None:
+                    builder.shardings[value] = stated[number]
+            placed = shardings.of_function(operation, "res_attrs", len(outputs))
         self.lost.of_function(name, operation)
-        graph = builder.graph(outputs, name, placed, found and found.meshes)
+        graph = builder.graph(outputs, name, placed, shardings and shardings.meshes)
         if graph.depth >= self.deepest:
             problem = f"more than {self.deepest} calls within each other"
             raise self.located(operation.location, problem, (), _FLATTER)
@@ -220,37 +222,42 @@ class Module:
         """The operations of a block, in the order in which they are translated."""
         return [view.operation for view in block.operations]
 
-    def located(self, location: Any, problem: str, given: Names, advice: str) -> ImportError_:
+    def located(self, location: Any, problem: str, details: Names, advice: str) -> ImportError_:
         """The error for a place in the program."""
-        return located(location, problem, given, advice)
+        return located(location, problem, details, advice)
 
     def _translate(self, operation: Any, name: str, builder: Builder) -> None:
         translation = self.translations.get(name)
         if translation is None or (name in SDY and self.shardings is None):
             if not name.startswith(_IGNORED):
                 values = operation.operands, operation.results
-                given, made = (", ".join([str(x.type)[:100] for x in each]) for each in values)
-                problem, types = f"operation {name} is not known", f"types ({given}) -> ({made})"
+                operand_types, made = (
+                    ", ".join([str(x.type)[:100] for x in value]) for value in values
+                )
+                problem, types = (
+                    f"operation {name} is not known",
+                    f"types ({operand_types}) -> ({made})",
+                )
                 advice = _WITHOUT.get(name, DIALECTS)
                 raise self.located(operation.location, problem, [types], advice)
             translation = _sharding
         builder.source = self._source(operation.location)
         step = Step(operation, name, builder, self)
         form = self._form(step) if name in SIMPLE else None
-        known = self._forms.get(form)
-        if known is not None:
-            results = builder.add(known.op, step.operands, known.result_shapes)
+        translate = self._forms.get(form)
+        if translate is not None:
+            results = builder.add(translate.op, step.operands, translate.result_shapes)
         else:
             results = self._meant(step, translation)
             self.lost.of_step(step)
-        own = (operation.result,) if len(results) == 1 else operation.results
-        for result, value in zip(own, results, strict=True):
-            if known is None:
+        targets = (operation.result,) if len(results) == 1 else operation.results
+        for result, value in zip(targets, results, strict=True):
+            if translate is None:
                 self._check_declared(step, "result", result, value)
             builder.define(result, value)
         if self.shardings is not None:
             self.shardings.annotate(operation, results, builder)
-        if known is None and form is not None:
+        if translate is None and form is not None:
             made = builder.instructions[-1]
             if made.results == tuple(results) and made.operands == tuple(step.operands):
                 self._forms[form] = made
@@ -309,7 +316,7 @@ class Module:
     def _order(self) -> list[str]:
         if len(self.functions) == 1:
             return list(self.functions)
-        callees = {name: _callees(each) for name, each in self.functions.items()}
+        callees = {name: _callees(function) for name, function in self.functions.items()}
         return callees_first(callees, self._recursive)
 
     def _recursive(self, name: str) -> ImportError_:
@@ -330,7 +337,7 @@ def _form_of_region(region: Any) -> tuple[Any, ...] | None:
         numbers[hash(argument)] = len(numbers)
         form.append(hash(argument.type))
     for operation in operations:
-        read = [numbers.get(hash(each)) for each in operation.operands]
+        read = [numbers.get(hash(operand)) for operand in operation.operands]
         if None in read or len(operation.regions):
             return None
         for result in operation.results:
@@ -368,8 +375,10 @@ def _functions(module: Any) -> dict[str, Any]:
 def _fix_platform(function: Any, builder: Builder, platform: int) -> None:
     """Makes the number of the platform, an input that jax.export adds, a constant."""
     described = function.attributes.get("arg_attrs", ())
-    for argument, each in zip(function.regions[0].blocks[0].arguments, described, strict=False):
-        if '"_platform_index"' in str(each):
+    for argument, description in zip(
+        function.regions[0].blocks[0].arguments, described, strict=False
+    ):
+        if '"_platform_index"' in str(description):
             shape: Any = shape_of_type(argument.type)
             builder.define(argument, builder.constant(platform, shape))
 
@@ -382,17 +391,17 @@ _CALLEES = {
 
 
 def _callees(function: Any) -> list[str]:
-    found: dict[str, None] = {}
+    callees: dict[str, None] = {}
 
     def visit(operation: Any) -> Any:
         label = _CALLEES.get(operation.name)
         named = None if label is None else operation.attributes.get(label, None)
-        for each in named if isinstance(named, ir.ArrayAttr) else filter(None, [named]):
-            found[ir.FlatSymbolRefAttr(each).value] = None
+        for symbol in named if isinstance(named, ir.ArrayAttr) else filter(None, [named]):
+            callees[ir.FlatSymbolRefAttr(symbol).value] = None
         return ir.WalkResult.ADVANCE
 
     function.walk(visit)
-    return list(found)
+    return list(callees)
 
 
 def _sharding(step: Step) -> Sequence[Value]:

@@ -26,13 +26,13 @@ Translation = Callable[[Step], Sequence[Value]]
 
 
 def declared(
-    name: str, more: Callable[[Step], dict[str, Any]] | None = None, **given: Any
+    name: str, more: Callable[[Step], dict[str, Any]] | None = None, **attributes: Any
 ) -> Translation:
     """One of ours on the same operands, its attributes read as it declares them.
 
     Others are given by `more`, or are always the same.
     """
-    return lambda step: step.apply(name, **(more(step) if more is not None else {}), **given)
+    return lambda step: step.apply(name, **(more(step) if more is not None else {}), **attributes)
 
 
 def _compare(step: Step) -> Sequence[Value]:
@@ -55,8 +55,8 @@ def _bitcast_convert(step: Step) -> Sequence[Value]:
     def complex_bits(operand: Any) -> Any:
         # XLA has no bits of complex numbers: each is its real part and behind it the imaginary one.
         parts = mnp.stack([ops.real(operand), ops.imag(operand)], -1)
-        found = ops.bitcast_convert_type(parts, new.real)
-        return ops.complex(found[..., 0], found[..., 1])
+        bits = ops.bitcast_convert_type(parts, new.real)
+        return ops.complex(bits[..., 0], bits[..., 1])
 
     return step.inlined(complex_bits)
 
@@ -92,24 +92,24 @@ def _torch_index_select(step: Step) -> Sequence[Value]:
     return step.inlined(select)
 
 
-def _fold(name: str, step: Step, **given: Any) -> Sequence[Value]:
+def _fold(name: str, step: Step, **attributes: Any) -> Sequence[Value]:
     """A fold by one computation, which may be written for wider types than the operands'."""
     computation = step.region(0)
     operands = step.promoted(step.operands, computation.input_shapes)
-    return step.apply(name, operands, computation=computation, **given)
+    return step.apply(name, operands, computation=computation, **attributes)
 
 
 def _select_and_scatter(step: Step) -> Sequence[Value]:
     select, scatter = step.region(0), step.region(1)
     operands, wide = step.promoted(step.operands, scatter.input_shapes), scatter.input_shapes[0]
     if any(shape is not wide for shape in select.input_shapes):
-        narrow, own = select, [array_shape(each).element_type for each in select.input_shapes]
+        narrow, types = select, [array_shape(shape).element_type for shape in select.input_shapes]
 
         def on_wide(*values: Any) -> Any:
-            pairs = zip(values, own, strict=True)
-            return evaluate_graph(narrow, [ops.convert_element_type(*each) for each in pairs])
+            pairs = zip(values, types, strict=True)
+            return evaluate_graph(narrow, [ops.convert_element_type(*pair) for pair in pairs])
 
-        select = closed_graph(on_wide, [wide] * len(own), step.name, select.name)
+        select = closed_graph(on_wide, [wide] * len(types), step.name, select.name)
     return step.apply("SelectAndScatter", operands, select=select, scatter=scatter)
 
 
@@ -155,14 +155,14 @@ def _scan(step: Step) -> dict[str, Any]:
 
 def _numbers(step: Step, index: int, what: str) -> tuple[int, ...]:
     """The value of an operand that must be a constant."""
-    found = step.builder.known(step.operands[index])
-    if found is None:
+    array = step.builder.known(step.operands[index])
+    if array is None:
         step.reject(
             f"{what}, operand {index}, is not a constant",
             "Sizes must be known when a program is read: export it for fixed shapes, or refine its "
             "shapes (jax.extend.mlir.refine_polymorphic_shapes).",
         )
-    return tuple([int(each) for each in np.ravel(found)])
+    return tuple([int(number) for number in np.ravel(array)])
 
 
 def _sizes(step: Step, index: int) -> tuple[int, ...]:
@@ -194,7 +194,9 @@ def _scalars(step: Step, listed: Value, count: int) -> list[Value]:
     if whole is not None and whole.op.name == "ConcatInDim":
         made = [operand.instruction for operand in whole.operands]
         parts = [
-            each.operands[0] for each in made if each is not None and each.op.name == "Reshape"
+            step_made.operands[0]
+            for step_made in made
+            if step_made is not None and step_made.op.name == "Reshape"
         ]
         if len(parts) == count and all(part.shape is Shape("s32") for part in parts):
             step.builder.folded.update(map(id, [whole, *made]))
@@ -215,8 +217,8 @@ def _dynamic_pad(step: Step) -> Sequence[Value]:
 
 def _with_numbers(name: str, first: int, labels: Sequence[str], step: Step) -> Sequence[Value]:
     """One of ours, of which attributes are operands here, the last ones."""
-    given = {label: _numbers(step, at, label) for at, label in enumerate(labels, first)}
-    return step.apply(name, step.operands[:first], **given)
+    numbers = {label: _numbers(step, at, label) for at, label in enumerate(labels, first)}
+    return step.apply(name, step.operands[:first], **numbers)
 
 
 def _dynamic_convolution(step: Step) -> Sequence[Value]:
@@ -238,8 +240,8 @@ def _shards(step: Step, at: int, label: str) -> dict[str, Any]:
 
 def _for_each(name: str, step: Step, joined: str = "") -> Sequence[Value]:
     """One instruction for each operand; an attribute may name the dimension that it joins."""
-    given = [_shards(step, at, joined) if joined else {} for at in range(len(step.operands))]
-    pairs = zip(step.operands, given, strict=True)
+    shards = [_shards(step, at, joined) if joined else {} for at in range(len(step.operands))]
+    pairs = zip(step.operands, shards, strict=True)
     return [step.apply(name, [operand], **more)[0] for operand, more in pairs]
 
 
@@ -276,17 +278,17 @@ _ONE_VALUE = "A transfer of ours moves one array: send several by channels of th
 def _send(step: Step) -> Sequence[Value]:
     if len(step.operands) != 2:
         step.reject(f"it sends {len(step.operands) - 1} values", _ONE_VALUE)
-    given = _transfer(step)
-    return [step.bind("SendDone", step.bind("Send", *step.operands, **given), **given)]
+    transfer = _transfer(step)
+    return [step.bind("SendDone", step.bind("Send", *step.operands, **transfer), **transfer)]
 
 
 def _recv(step: Step) -> Sequence[Value]:
     *data, token = step.results
     if len(data) != 1 or token is not TOKEN:
         step.reject(f"it receives {len(data)} values", _ONE_VALUE)
-    given = _transfer(step)
-    context = step.bind("Recv", *step.operands, output_shape=data[0], **given)
-    return step.apply("RecvDone", [context], **given)
+    transfer = _transfer(step)
+    context = step.bind("Recv", *step.operands, output_shape=data[0], **transfer)
+    return step.apply("RecvDone", [context], **transfer)
 
 
 #: Ours that have several names, none of StableHLO's, or one that others have too.

@@ -72,8 +72,8 @@ def content(source: Any, suffixes: tuple[str, ...], subject: str, advice: str) -
     if isinstance(source, (bytearray, memoryview)):
         return bytes(source)
     if not isinstance(source, (str, bytes)):
-        given = [f"source: {type(source).__name__}"]
-        raise explain(ImportError_, subject, "the source is no program", given, advice)
+        details = [f"source: {type(source).__name__}"]
+        raise explain(ImportError_, subject, "the source is no program", details, advice)
     return source
 
 
@@ -100,8 +100,8 @@ def opened(source: Any) -> Opened:
     else:
         source = content(source, _SUFFIXES, SUBJECT, ADVICE)
         if not source.strip():
-            given = ["blanks" if source else "nothing"]
-            raise explain(ImportError_, SUBJECT, "the source is empty", given, ADVICE)
+            details = ["blanks" if source else "nothing"]
+            raise explain(ImportError_, SUBJECT, "the source is empty", details, ADVICE)
         if isinstance(source, str) or not source.startswith(_BYTECODE):
             source, constants = without_constants(source)
             try:
@@ -112,16 +112,16 @@ def opened(source: Any) -> Opened:
     if isinstance(source, str):
         _check_text(source)
     try:
-        found = sent(source)
+        text = sent(source)
     except Refusal as refusal:
         raise _refused(source, refusal) from None
     if isinstance(source, bytes):
-        _check_strings(found.text)
+        _check_strings(text.text)
     if is_exported:
         exported = jax.export.deserialize(source)  # type: ignore[arg-type]  # reads any buffer
     if exported is not None:
         exported = replace(exported, mlir_module_serialized=b"")
-    return Opened(found._replace(constants=constants | found.constants), exported)
+    return Opened(text._replace(constants=constants | text.constants), exported)
 
 
 def _refused(source: str | bytes, refusal: Refusal) -> ImportError_:
@@ -132,15 +132,15 @@ def _refused(source: str | bytes, refusal: Refusal) -> ImportError_:
     problem = refusal.problem
     if isinstance(source, bytes):
         says = "MLIR's reader dies of them: " * refusal.died + problem.strip()[:500]
-        given = [f"{len(source)} bytes that begin with {source[:16]!r}", says]
+        details = [f"{len(source)} bytes that begin with {source[:16]!r}", says]
         problem = "the bytes are neither text, MLIR's bytecode nor what jax.export serialized"
-        return explain(ImportError_, SUBJECT, problem, given, ADVICE)
+        return explain(ImportError_, SUBJECT, problem, details, ADVICE)
     if not refusal.died:
         return located(refusal.place, problem, (), refusals.advice_for(problem), source)
 
     def dies(part: str) -> bool:
-        found = refusal_of(part)
-        return found is not None and found.died
+        refusal = refusal_of(part)
+        return refusal is not None and refusal.died
 
     # Where it does not end, each try takes seconds.
     at, is_whole = (0, True) if refusal.is_slow else refusals.first_failing(source, dies)
@@ -172,7 +172,7 @@ def read_module(source: str | bytes, passes: str = "") -> Any:
                 PassManager.parse(f"builtin.module(func.func({passes}))").run(module.operation)
             return module
     except ir.MLIRError as error:
-        said = [(each.location, each.message) for each in error.error_diagnostics]
+        said = [(diagnostic.location, diagnostic.message) for diagnostic in error.error_diagnostics]
         place, problem = said[0] if said else ("", f"MLIR cannot read it: {error}")
         raise located(place, problem, (), refusals.advice_for(problem)) from None
 

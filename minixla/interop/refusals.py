@@ -75,5 +75,5 @@ def first_failing(text: str, fails: Callable[[str], bool]) -> tuple[int, bool]:
 
 def advice_for(problem: str) -> str:
     """What to do about a complaint of MLIR's: it differs for parser, verifier and dialects."""
-    found = (advice for start, advice in _PARSER_SAYS.items() if re.match(start, problem))
-    return next(found, _RULE)
+    candidates = (advice for start, advice in _PARSER_SAYS.items() if re.match(start, problem))
+    return next(candidates, _RULE)

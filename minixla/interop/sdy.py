@@ -35,9 +35,11 @@ def meshes_of(module: Any) -> dict[str, Mesh]:
     """Return the meshes of a module by name."""
     operations = [view.operation for view in module.body.operations]
     return {
-        ir.StringAttr(each.attributes["sym_name"]).value: parse_mesh(str(each.attributes["mesh"]))
-        for each in operations
-        if each.name == "sdy.mesh"
+        ir.StringAttr(operation.attributes["sym_name"]).value: parse_mesh(
+            str(operation.attributes["mesh"])
+        )
+        for operation in operations
+        if operation.name == "sdy.mesh"
     }
 
 
@@ -50,9 +52,9 @@ class Shardings:
 
     def name(self, meshes: Iterable[Mesh]) -> None:
         """Takes known meshes in place of those of the module that have the same axes."""
-        known = {tuple(mesh.shape.items()): mesh for mesh in meshes}
+        named_meshes = {tuple(mesh.shape.items()): mesh for mesh in meshes}
         for name, mesh in self.meshes.items():
-            self.meshes[name] = known.get(tuple(mesh.shape.items()), mesh)
+            self.meshes[name] = named_meshes.get(tuple(mesh.shape.items()), mesh)
 
     def one(self, attribute: Any) -> TensorSharding:
         """The sharding that an attribute of MLIR's is."""
@@ -81,7 +83,10 @@ class Shardings:
         listed = function.attributes.get(which, None)
         if listed is None:
             return [None] * count
-        return [self.one(each[SHARDING]) if SHARDING in each else None for each in listed]
+        return [
+            self.one(attributes[SHARDING]) if SHARDING in attributes else None
+            for attributes in listed
+        ]
 
 
 def _one(step: Step, operation: Operation) -> Sequence[Value]:
@@ -90,8 +95,8 @@ def _one(step: Step, operation: Operation) -> Sequence[Value]:
 
 def _placed(kind: Any) -> Callable[[Step], Sequence[Value]]:
     def read(step: Step) -> Sequence[Value]:
-        given = step.raw("sharding")
-        return _one(step, kind(None if given is None else step.module.shardings.one(given)))
+        attribute = step.raw("sharding")
+        return _one(step, kind(None if attribute is None else step.module.shardings.one(attribute)))
 
     return read
 
@@ -122,13 +127,16 @@ def _named(step: Step) -> Sequence[Value]:
 
 def _manual(step: Step) -> Sequence[Value]:
     axes = tuple(parse_axes(str(step.raw("manual_axes"))))
-    given, wanted = _sides(step)
-    return _one(step, ManualComputation(step.region(0), given or (), wanted or (), axes))
+    in_side, wanted = _sides(step)
+    return _one(step, ManualComputation(step.region(0), in_side or (), wanted or (), axes))
 
 
 def _sides(step: Step) -> list[tuple[TensorSharding, ...] | None]:
     both = [step.raw(f"{side}_shardings") for side in ("in", "out")]
-    return [None if each is None else step.module.shardings.several(each) for each in both]
+    return [
+        None if attribute is None else step.module.shardings.several(attribute)
+        for attribute in both
+    ]
 
 
 #: How Shardy's operations are read, by their full names.

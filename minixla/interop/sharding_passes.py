@@ -64,7 +64,7 @@ def run_pass(name: str, program: Given, *, engine: Engine = "native", **options:
         left = shardy.shardy_pass(text, shardy.with_options(name, options))
         left = read_program(left).graph() if is_graph else left
         return left
-    steps = [_native(*each, **options) for each in shardy.written_steps(name)]
+    steps = [_native(*step, **options) for step in shardy.written_steps(name)]
     changed = Program.of_graph(program) if is_graph else read_program(program)
     for step in steps:
         step(changed)
@@ -77,23 +77,25 @@ def _native(name: str, written: dict[str, str], **options: Any) -> Callable[[Pro
     """One of our passes with its options."""
     run = PASSES.get(name)
     if run is None:
-        near = "".join(f"Did you mean {each}? " for each in get_close_matches(name, PASSES, 1, 0.6))
+        near = "".join(
+            f"Did you mean {match}? " for match in get_close_matches(name, PASSES, 1, 0.6)
+        )
         is_shardys = name in shardy.PASSES
         where = 'It is one of Shardy\'s: give engine="shardy". ' if is_shardys else near
         advice = f"{where}There are {', '.join(PASSES)}."
         raise explain(AttributeValueError, _SUBJECT, f"there is no pass {name!r}", (), advice)
     for key, value in written.items():
         options[key.replace("-", "_")] = {"true": True, "false": False}.get(value, value)
-    known = {key: each.default for key, each in signature(run).parameters.items()}
-    known.pop("program")
+    defaults = {key: parameter.default for key, parameter in signature(run).parameters.items()}
+    defaults.pop("program")
     for option, value in options.items():
-        if option not in known:
+        if option not in defaults:
             problem = f"{name} has no option {option!r}"
-            advice = f"Its options are {', '.join(known)}." if known else "It has no options."
+            advice = f"Its options are {', '.join(defaults)}." if defaults else "It has no options."
             raise explain(AttributeValueError, _SUBJECT, problem, (), advice)
-        if type(value) is not type(known[option]):
+        if type(value) is not type(defaults[option]):
             problem = f"option {option!r} of {name} cannot be {value!r}"
-            advice = f"It is {known[option]!r} if not given."
+            advice = f"It is {defaults[option]!r} if not given."
             raise explain(AttributeValueError, _SUBJECT, problem, (), advice)
     return partial(run, **options)
 
@@ -108,13 +110,15 @@ def read_program(source: Any) -> Program:
     module = _Written(read_module(found.module), None, found.constants, keeps_shardings=True)
     graphs = module.translated()
     module.lost.warn(_SUBJECT)
-    shown = {name: module.functions[name].attributes for name in module.functions}
-    public = [name for name, each in shown.items() if _visibility(each) != "private"]
+    attributes_of = {name: module.functions[name].attributes for name in module.functions}
+    public = [
+        name for name, attributes in attributes_of.items() if _visibility(attributes) != "private"
+    ]
     program = Program.of_graphs({name: graphs[name] for name in module.functions}, public)
     assert module.shardings is not None
     program.meshes = dict(module.shardings.meshes)
-    for name, each in shown.items():
-        original = each.get(ORIGINAL_NAME, None)
+    for name, attributes in attributes_of.items():
+        original = attributes.get(ORIGINAL_NAME, None)
         if isinstance(original, ir.StringAttr):
             program.functions[name].original_name = original.value
     return program
@@ -128,5 +132,5 @@ class _Written(Module):
 
 
 def _visibility(attributes: Any) -> str:
-    given = attributes.get("sym_visibility", None)
-    return "public" if given is None else ir.StringAttr(given).value
+    visibility = attributes.get("sym_visibility", None)
+    return "public" if visibility is None else ir.StringAttr(visibility).value

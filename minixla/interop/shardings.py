@@ -46,19 +46,19 @@ def refuse_shardings(module: Any, written: bytes, kept: str = "none") -> None:
     is_for_one = isinstance(devices, ir.IntegerAttr) and devices.value == 1
     if is_for_one or not any(word in written for word in _WORDS):
         return
-    found: list[ImportError_] = []
+    refusals: list[ImportError_] = []
 
     def visit(operation: Any) -> Any:
         annotation = _annotation(operation)
         if annotation is None or annotation.startswith(kept):
             return ir.WalkResult.ADVANCE
         problem = f"{annotation} says how values lie over devices, which would be lost"
-        found.append(located(operation.location, problem, (), _ADVICE))
+        refusals.append(located(operation.location, problem, (), _ADVICE))
         return ir.WalkResult.INTERRUPT
 
     module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    if found:
-        raise found[0]
+    if refusals:
+        raise refusals[0]
 
 
 def _text(attributes: Any, name: str) -> str:
@@ -79,8 +79,8 @@ def _annotation(operation: Any) -> str | None:
     attributes = operation.attributes
     if name == "func.func":
         for key, what in _OF_ARGUMENTS.items():
-            for index, each in enumerate(attributes.get(key, ())):
-                match = _SHARDING.search(str(each))
+            for index, dictionary in enumerate(attributes.get(key, ())):
+                match = _SHARDING.search(str(dictionary))
                 if match is not None:
                     function = ir.StringAttr(attributes["sym_name"]).value
                     return f"{match[1]} of {what} {index} of @{function}"
@@ -89,9 +89,9 @@ def _annotation(operation: Any) -> str | None:
         target = ir.StringAttr(attributes["call_target_name"]).value
         if target.startswith(PLACEMENTS):
             return f"custom_call @{target}"
-    for each in attributes:
+    for label in attributes:
         match = _SHARDING.search(
-            f"{each} {_text(attributes, each)}" if "frontend" in each else each
+            f"{label} {_text(attributes, label)}" if "frontend" in label else label
         )
         if match is not None:
             return f"{match[1]} of {name}"

@@ -63,7 +63,7 @@ class Step:
     @property
     def results(self) -> list[AnyShape]:
         """The shapes that the program declares for the results."""
-        return [self._declared(each) for each in self.operation.results]
+        return [self._declared(result) for result in self.operation.results]
 
     @property
     def result(self) -> Shape:
@@ -77,52 +77,52 @@ class Step:
         return self.module.declared(result.type) or shape_of_type(result.type)
 
     def apply(
-        self, name: str, operands: Sequence[Value] | None = None, **given: Any
+        self, name: str, operands: Sequence[Value] | None = None, **attributes: Any
     ) -> Sequence[Value]:
         """The results of one of our operations: see `record`; by default on the same operands."""
-        record = self.record(name, **given)
+        record = self.record(name, **attributes)
         return self.builder.apply(record, self.operands if operands is None else operands)
 
-    def record(self, name: str, **given: Any) -> Operation:
+    def record(self, name: str, **attributes: Any) -> Operation:
         """One of our operations by XLA's name, of some attributes.
 
         Others are what it declares: from attributes, regions and the type of the result.
         """
-        operation, given = REGISTRY[name], given | self.module.details
-        own, found, regions = self.operation.attributes, [], 0
+        operation, attributes = REGISTRY[name], attributes | self.module.details
+        labelled, used, regions = self.operation.attributes, [], 0
         self.read.update(
             [field.stablehlo for field in operation.fields.values() if field.stablehlo]
         )
         for key, field in operation.fields.items():
-            kind, label, value = field.kind, field.stablehlo, given.get(key, field.default)
+            kind, label, value = field.kind, field.stablehlo, attributes.get(key, field.default)
             if kind.holds_programs:
                 value = self.region(regions) if value is REQUIRED else value
                 regions += 1
-            elif key in given:
+            elif key in attributes:
                 pass
             elif label is None:
                 if kind.of_result is not None:
                     value = kind.of_result(self.result)
                     # What may be left out is so where it is as in the operands.
-                    before = [kind.of_result(each.shape) for each in self.operands[:2]]
-                    if field.default is None and all(each is value for each in before):
+                    before = [kind.of_result(operand.shape) for operand in self.operands[:2]]
+                    if field.default is None and all(operand is value for operand in before):
                         value = None
-            elif label in own:
+            elif label in labelled:
                 value = self._value(kind, label)
             elif label in _LEFT_OUT:
                 rank = self.shapes[0].rank - 2 * ("dimension_numbers" in operation.fields)
                 value = (_LEFT_OUT[label],) * rank
-            found.append(value)
-        return operation(*found)
+            used.append(value)
+        return operation(*used)
 
     def _value(self, kind: Attribute, label: str) -> Any:
-        known, key = self.module.values, (kind, self.operation.attributes[label])
-        if key not in known:
+        cached, key = self.module.values, (kind, self.operation.attributes[label])
+        if key not in cached:
             try:
-                known[key] = kind.read(self.written(label))
+                cached[key] = kind.read(self.written(label))
             except ValueError as error:
                 raise UnreadableError(f"attribute {label} {error}") from None
-        return known[key]
+        return cached[key]
 
     def bind(self, name: str, *operands: Value, **attributes: Any) -> Value:
         """The one result of one of our operations, by XLA's name."""
@@ -132,7 +132,11 @@ class Step:
         """Values in the element types of `shapes`, the first of which come again after the last."""
         found = []
         for value, shape in zip(values, cycle(shapes), strict=False):
-            kinds = [each.element_type for each in (value.shape, shape) if isinstance(each, Shape)]
+            kinds = [
+                candidate.element_type
+                for candidate in (value.shape, shape)
+                if isinstance(candidate, Shape)
+            ]
             if len(set(kinds)) == 2:  # computations may be written for wider ones
                 value = self.bind("ConvertElementType", value, new_element_type=kinds[1])
             found.append(value)
@@ -163,6 +167,6 @@ class Step:
 
     def error(self, problem: str, advice: str) -> ImportError_:
         """The error for this operation."""
-        given = [f"operands ({', '.join(map(str, self.shapes))})"] if self.operands else []
+        details = [f"operands ({', '.join(map(str, self.shapes))})"] if self.operands else []
         location = self.operation.location
-        return self.module.located(location, f"{self.name}: {problem}", given, advice)
+        return self.module.located(location, f"{self.name}: {problem}", details, advice)

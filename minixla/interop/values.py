@@ -70,7 +70,7 @@ def _short(value: Any) -> str:
 def named(dictionary: Any) -> list[tuple[str, Any]]:
     """Return the attributes of a dictionary by name; TypeError if Python has no class for one."""
     # `attr` of a named attribute would end the process in MLIR's Python bindings.
-    return [(each.name, dictionary[each.name]) for each in dictionary]
+    return [(entry.name, dictionary[entry.name]) for entry in dictionary]
 
 
 # More numbers than this no attribute but a constant has.
@@ -102,7 +102,7 @@ def plain(attribute: Any, other: Callable[[Any], Any] = lambda attribute: attrib
     if isinstance(attribute, _LISTS):
         return tuple(attribute)
     if isinstance(attribute, ir.ArrayAttr):
-        return tuple([plain(each, other) for each in attribute])
+        return tuple([plain(element, other) for element in attribute])
     return True if isinstance(attribute, ir.UnitAttr) else other(attribute)
 
 
@@ -155,7 +155,7 @@ def _literal_from_text(text: str, shape: Shape) -> Literal:
         array = np.frombuffer(bytes.fromhex(body[3:-1]), shape.dtype)
     else:
         part = kind.real if kind.is_complex else kind
-        numbers = [_number(each, part) for each in _NUMBER.findall(body)]
+        numbers = [_number(digits, part) for digits in _NUMBER.findall(body)]
         # Of complex numbers the parts lie behind each other.
         array = np.array(numbers, part.dtype).view(shape.dtype)
     if not shape.size:
@@ -183,21 +183,21 @@ def source_of(location: Any, is_traced: bool = False) -> Source | None:
         location: the location in MLIR.
         is_traced: whether this process traced the code at that location.
     """
-    pending, found = [(location, "program")], []
+    pending, positions = [(location, "program")], []
     for _ in range(64):
         if not pending:
             break
         location, name = pending.pop()
         if isinstance(location, ir.FileLineColLoc):
-            found.append(source_at(location.filename, name, location.start_line, is_traced))
+            positions.append(source_at(location.filename, name, location.start_line, is_traced))
         elif isinstance(location, ir.NameLoc):
             pending.append((location.child_loc, location.name_str))
         elif isinstance(location, ir.CallSiteLoc):
             pending += [(location.caller, "program"), (location.callee, name)]
         elif isinstance(location, ir.FusedLoc) and location.locations:
             pending.append((location.locations[0], name))
-    chosen = innermost_source([(each.code, each.instruction) for each in found])
-    return chosen or (found[0] if found else None)
+    chosen = innermost_source([(position.code, position.instruction) for position in positions])
+    return chosen or (positions[0] if positions else None)
 
 
 #: A code object stands for so many lines of a file: making one takes longer than reading a line.

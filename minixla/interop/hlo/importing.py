@@ -68,8 +68,8 @@ def import_hlo(source: ProgramText, *, shardings: Shardings = "refuse") -> Impor
     try:
         text = HloText(source if isinstance(source, str) else source.decode())
     except UnicodeDecodeError as error:
-        given = [f"{len(source)} bytes that begin with {source[:16]!r}", str(error)]
-        raise explain(ImportError_, SUBJECT, "the bytes are no text", given, _ADVICE) from None
+        details = [f"{len(source)} bytes that begin with {source[:16]!r}", str(error)]
+        raise explain(ImportError_, SUBJECT, "the bytes are no text", details, _ADVICE) from None
     if shardings != "drop":
         _refuse_shardings(text)
     with shown_progress(SUBJECT) as say:
@@ -89,7 +89,7 @@ class _HloProgram(ImportedProgram):
     def __init__(self, name: str, module: HloModule, is_entry: bool = True) -> None:
         super().__init__(module.graphs[name], {})
         if is_entry:
-            self.functions = {each: _HloProgram(each, module, False) for each in module.graphs}
+            self.functions = {graph: _HloProgram(graph, module, False) for graph in module.graphs}
 
     def __call__(self, *operands: Any) -> Any:
         """The result, or the tuple of results."""
@@ -100,11 +100,11 @@ class _HloProgram(ImportedProgram):
                 "repetition as a while."
             )
             raise explain(TransformError, self.graph.name, problem, (), advice)
-        shapes, given, remaining = self.graph.input_shapes, operands, iter(operands)
+        shapes, arguments, remaining = self.graph.input_shapes, operands, iter(operands)
         # Too many or too few are refused with the count of all inputs.
         if len(operands) == sum([shape is not TOKEN for shape in shapes]):
-            given = tuple([create_token() if x is TOKEN else next(remaining) for x in shapes])
-        pairs = zip(self._flat(given), self.graph.output_shapes, strict=True)
+            arguments = tuple([create_token() if x is TOKEN else next(remaining) for x in shapes])
+        pairs = zip(self._flat(arguments), self.graph.output_shapes, strict=True)
         results = tuple([value for value, shape in pairs if shape is not TOKEN])
         return results[0] if len(results) == 1 else results
 

@@ -36,16 +36,16 @@ class HloModule(Module):
     deepest = sys.maxsize
 
     def __init__(self, text: HloText) -> None:
-        module, found = read(text)
-        super().__init__(module, None, found.constants)
+        module, shardings_read = read(text)
+        super().__init__(module, None, shardings_read.constants)
         self._text = text
-        tables = self.tables = found.tables
+        tables = self.tables = shardings_read.tables
         self._names: list[str] = tables["computations"]
         symbols = {tables["entry"]: "main"}
         self._by_symbol = {
             symbols.get(index, f"f.{index}"): name for index, name in enumerate(self._names)
         }
-        self.functions = {name: self.functions[each] for each, name in self._by_symbol.items()}
+        self.functions = {name: self.functions[symbol] for symbol, name in self._by_symbol.items()}
         self._places = [source_at(file, name, line) for file, name, line in tables["places"]]
         #: The number of the instruction that is translated.
         self._at = -1
@@ -58,8 +58,8 @@ class HloModule(Module):
         """The computations that an instruction runs."""
         callees = self.tables["callees"].get(self._at)
         if callees is None:  # of custom calls with layouts XLA's parser forgets them
-            return [self.graphs[each] for each in self._text.callees(self._at)]
-        return [self.graphs[self._names[each]] for each in callees]
+            return [self.graphs[callee] for callee in self._text.callees(self._at)]
+        return [self.graphs[self._names[callee]] for callee in callees]
 
     def region(self, step: Step, number: int) -> Graph:
         """The computation that a region is a copy of."""
@@ -75,10 +75,10 @@ class HloModule(Module):
         """The instruction's name, and its line in the text."""
         return {"label": self.tables["names"][self._at], "line": self._line()}
 
-    def located(self, location: Any, problem: str, given: Names, advice: str) -> ImportError_:
+    def located(self, location: Any, problem: str, details: Names, advice: str) -> ImportError_:
         """The error for an instruction."""
         problem = _OPERATION.sub("", problem)
-        return self._text.refused_at(_number(location), problem, given, advice)
+        return self._text.refused_at(_number(location), problem, details, advice)
 
     def translated(self, say: Any = None) -> dict[str, Graph]:
         """Translate all computations; see `Module.translated`."""
@@ -94,10 +94,10 @@ class HloModule(Module):
     def _operations(self, block: Any) -> Iterator[Any]:
         """In the order of the text, which XLA's translation changes."""
         operations = [view.operation for view in block.operations]
-        found = [(_number(each.location), each) for each in operations]
-        last = found.pop()
-        found.sort(key=itemgetter(0))
-        for self._at, operation in [*found, last]:
+        numbered = [(_number(operation.location), operation) for operation in operations]
+        last = numbered.pop()
+        numbered.sort(key=itemgetter(0))
+        for self._at, operation in [*numbered, last]:
             yield operation
 
     def _translate(self, operation: Any, name: str, builder: Builder) -> None:
@@ -120,8 +120,8 @@ class HloModule(Module):
     def _as_declared(self, step: Step, results: Sequence[Value]) -> Sequence[Value]:
         """An instruction gives one value: leaves are one tuple where it is declared one."""
         declared = step.results
-        if len(declared) > 1 or [isinstance(each.shape, TupleShape) for each in results] == [
-            isinstance(each, TupleShape) for each in declared
+        if len(declared) > 1 or [isinstance(result.shape, TupleShape) for result in results] == [
+            isinstance(shape, TupleShape) for shape in declared
         ]:
             return results
         return step.builder.from_leaves(declared, results)

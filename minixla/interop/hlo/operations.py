@@ -31,11 +31,11 @@ from minixla_ops.products.ragged_dot import RaggedDotDimensionNumbers
 from minixla_ops.programs.runs_programs import own_inputs
 
 
-def _by_leaf(name: str, step: Step, **given: Any) -> Sequence[Value]:
+def _by_leaf(name: str, step: Step, **attributes: Any) -> Sequence[Value]:
     """An identity of the first operand, for each leaf of which there is one instruction."""
     whole, *others = step.operands
     leaves = step.builder.leaves(whole)
-    return [step.apply(name, [leaf, *others], **given)[0] for leaf in leaves]
+    return [step.apply(name, [leaf, *others], **attributes)[0] for leaf in leaves]
 
 
 def _call(step: Step) -> Sequence[Value]:
@@ -45,8 +45,8 @@ def _call(step: Step) -> Sequence[Value]:
     if name is None or not version.isdecimal():
         return step.apply("Call")
     attributes = fields.get("composite.attributes", "{}")
-    given = {"composite_name": name, "composite_attributes": attributes, "version": int(version)}
-    return step.apply("CompositeCall", **given)
+    declared = {"composite_name": name, "composite_attributes": attributes, "version": int(version)}
+    return step.apply("CompositeCall", **declared)
 
 
 def _while(step: Step) -> Sequence[Value]:
@@ -71,7 +71,7 @@ def _scan(step: Step) -> dict[str, Any]:
 def _conditional(step: Step) -> Sequence[Value]:
     index, *sections = step.operands
     branches = step.module.called(step)
-    given = []
+    operands = []
     for number, (branch, section) in enumerate(zip(branches, sections, strict=True)):
         leaves = step.builder.leaves(section)
         shapes = [value.shape for value in leaves]
@@ -79,29 +79,29 @@ def _conditional(step: Step) -> Sequence[Value]:
             wanted = f"It takes ({', '.join(map(str, branch.input_shapes))})."
             step.reject(f"branch {number} is given ({', '.join(map(str, shapes))})", wanted)
         # As it is printed: tuples that nobody reads are gone, and with them who reads an operand.
-        numbers, own = own_inputs(branch)
-        given.append((own, [leaves[each] for each in numbers]))
+        numbers, inputs = own_inputs(branch)
+        operands.append((inputs, [leaves[number] for number in numbers]))
     # Our branches take all operands; what several of them are given is there once.
-    everything = list(dict.fromkeys([value for _, section in given for value in section]))
+    everything = list(dict.fromkeys([value for _, section in operands for value in section]))
     shapes = [value.shape for value in everything]
 
     def of_all(branch: Graph, section: Sequence[Value]) -> Graph:
         def chosen(*values: Any) -> Sequence[Any]:
-            known = dict(zip(everything, values, strict=True))
-            return evaluate_graph(branch, [known[each] for each in section])
+            by_number = dict(zip(everything, values, strict=True))
+            return evaluate_graph(branch, [by_number[number] for number in section])
 
         same = section == everything
         return branch if same else closed_graph(chosen, shapes, step.name, branch.name)
 
-    programs = [of_all(branch, section) for branch, section in given]
+    programs = [of_all(branch, section) for branch, section in operands]
     return step.apply("Conditional", [index, *everything], branches=programs)
 
 
 def _start(opcode: str, step: Step) -> Sequence[Value]:
     """The start of a collective, which is translated as the whole."""
-    found = TABLE[f"stablehlo.{opcode.replace('-', '_')}"](step)
-    if len(found) != 1:
-        return found
+    started = TABLE[f"stablehlo.{opcode.replace('-', '_')}"](step)
+    if len(started) != 1:
+        return started
     whole = step.builder.instructions.pop()
     start = REGISTRY[f"{whole.op.name}Start"]
     return step.builder.apply(start(**whole.op.values), whole.operands)
@@ -134,12 +134,12 @@ def _done(name: str, step: Step, member: int | None = None) -> Sequence[Value]:
     return [start if member is None else step.builder.member(start, member)]
 
 
-def _dynamic(name: str, count: int, step: Step, **given: Any) -> Sequence[Value]:
+def _dynamic(name: str, count: int, step: Step, **attributes: Any) -> Sequence[Value]:
     """A dynamic slice of `count` arrays; in older programs all starts are in one vector."""
     operands = step.operands
     if [shape.rank for shape in step.shapes[count:]] == [1]:
-        operands = step.inlined(lambda *each: [*each[:count], *each[count]])
-    return step.apply(name, operands, **given)
+        operands = step.inlined(lambda *values: [*values[:count], *values[count]])
+    return step.apply(name, operands, **attributes)
 
 
 def _bitcast(step: Step) -> Sequence[Value]:
@@ -147,17 +147,17 @@ def _bitcast(step: Step) -> Sequence[Value]:
     (operand,), result, layouts = step.shapes, step.result, step.module.details["layouts"]
     if not isinstance(operand, Shape):
         step.reject(f"its operand is {operand}", "It takes an array.")
-    if any(each and each[1] for each in layouts):
+    if any(layout and layout[1] for layout in layouts):
         try:
             return step.inlined(tiled_bitcast(operand, result, layouts))
         except ValueError as error:
             step.reject(str(error), "Both arrays must lie in the same memory, and be static.")
     orders = [
-        None if each is None or sorted(each[0], reverse=True) == each[0] else tuple(each[0])
-        for each in layouts
+        None if layout is None or sorted(layout[0], reverse=True) == layout[0] else tuple(layout[0])
+        for layout in layouts
     ]
-    given = {"output_shape": result, "operand_layout": orders[0], "result_layout": orders[1]}
-    return [step.bind("Bitcast", *step.operands, **given)]
+    attributes = {"output_shape": result, "operand_layout": orders[0], "result_layout": orders[1]}
+    return [step.bind("Bitcast", *step.operands, **attributes)]
 
 
 def _broadcast(step: Step) -> Sequence[Value]:
@@ -203,27 +203,27 @@ def _mulhi(step: Step) -> Sequence[Value]:
 def _stochastic_convert(step: Step) -> Sequence[Value]:
     """Floats to integers, rounded away from zero as often as random bits are below the fraction."""
     (operand, random), kind = step.shapes, step.result.element_type
-    given = operand.element_type, random.element_type
-    wanted = given[0].is_float, given[1].kind, kind.kind, given[1].bits
-    if wanted != (True, "unsigned", "signed", given[0].bits):
+    types = operand.element_type, random.element_type
+    wanted = types[0].is_float, types[1].kind, kind.kind, types[1].bits
+    if wanted != (True, "unsigned", "signed", types[0].bits):
         step.reject(
             f"{operand} and {random} do not convert to {step.result}",
             "It takes floats and random unsigned integers of as many bits, and gives signed ones.",
         )
     low, high = -(2 ** (kind.bits - 1)), 2 ** (kind.bits - 1) - 1
     # In two steps, each exact: for f16 the whole power is out of range.
-    half = 2.0 ** (given[0].bits // 2)
+    half = 2.0 ** (types[0].bits // 2)
 
     def rounded(x: Any, bits: Any) -> Any:
         size = ops.abs(x)
         whole = ops.convert_element_type(size, kind)
-        fraction = size - ops.convert_element_type(whole, given[0])
-        up = ops.lt(bits, ops.convert_element_type(fraction * half * half, given[1]))
-        found = whole + ops.convert_element_type(up, kind)
-        found = mnp.where(x < 0, -found, found)
-        found = mnp.where(x < high, found, high)
-        found = mnp.where(x > low, found, low)
-        return mnp.where(x == x, found, 0)
+        fraction = size - ops.convert_element_type(whole, types[0])
+        up = ops.lt(bits, ops.convert_element_type(fraction * half * half, types[1]))
+        rounded_value = whole + ops.convert_element_type(up, kind)
+        rounded_value = mnp.where(x < 0, -rounded_value, rounded_value)
+        rounded_value = mnp.where(x < high, rounded_value, high)
+        rounded_value = mnp.where(x > low, rounded_value, low)
+        return mnp.where(x == x, rounded_value, 0)
 
     return step.inlined(rounded)
 
@@ -232,19 +232,19 @@ def _all_to_all(step: Step) -> Sequence[Value]:
     """Operand i goes to member i of the group, and result i is what came from it."""
     if len({value.shape for value in step.operands}) != 1:
         step.reject("its operands are not of one shape", "Give an array for each member.")
-    given = {"split_dimension": 0, "concat_dimension": 0, "split_count": len(step.operands)}
-    exchange = step.record("AllToAll", **given)
+    attributes = {"split_dimension": 0, "concat_dimension": 0, "split_count": len(step.operands)}
+    exchange = step.record("AllToAll", **attributes)
     return step.inlined(lambda *operands: [*exchange(mnp.stack(operands))])
 
 
 def _ragged_all_to_all(step: Step) -> Sequence[Value]:
     """HLO has both arrays first, our operation the output behind what is sent."""
     rows, output, starts, sizes, places, counts = step.operands
-    config = {name: plain(each) for name, each in named(step.raw("backend_config") or ())}
+    config = {name: plain(attribute) for name, attribute in named(step.raw("backend_config") or ())}
     groups = ProcessLists().read(config.get("replica_groups", np.empty(0)))
-    given = {"replica_groups": groups, "channel_id": config.get("channel_id")}
+    attributes = {"replica_groups": groups, "channel_id": config.get("channel_id")}
     operands = [rows, starts, sizes, output, places, counts]
-    return step.apply("RaggedAllToAll", operands, **given)
+    return step.apply("RaggedAllToAll", operands, **attributes)
 
 
 def _constant(step: Step) -> Sequence[Value]:
@@ -295,7 +295,7 @@ _SAME = {
 }
 #: By the name of MLIR's operation, or by the opcode for which another operation stands.
 HLO: dict[str, Translation] = {
-    **{f"mhlo.{each.removeprefix('chlo.')}": CHLO[each] for each in CHLO},
+    **{f"mhlo.{name.removeprefix('chlo.')}": CHLO[name] for name in CHLO},
     **{f"hlo.{opcode}": translation for opcode, (_, translation) in _SAME.items()},
     "func.call": _call,
     "hlo.add-dependency": partial(_by_leaf, "AddDependency"),

@@ -52,16 +52,16 @@ def read(source: HloText) -> tuple[Any, Sent]:
     """MLIR's module of a program, and what came with it; the text learns what stands beside it."""
     _check(source)
     try:
-        found = _sent(source)
+        module = _sent(source)
     except Refusal as refusal:
         raise _refused(source, refusal) from None
-    source.tables = found.tables
+    source.tables = module.tables
     names = source.tables["computations"]
     if len(names) > 1 and _ENTRY.search(source.text) is None:
         problem = f"none of {len(names)} computations is marked as ENTRY"
         advice = "Mark the computation that runs first: ENTRY %main (...) -> ... {"
         raise source.refused(0, problem, (), advice)
-    return read_module(found.module), found
+    return read_module(module.module), module
 
 
 def _check(source: HloText) -> None:
@@ -126,9 +126,9 @@ def _first(source: HloText, refusal: Refusal) -> int:
 
     def fails(text: str) -> bool:
         part = _HEADER.sub(r"\1 {", text)
-        found = filter(None, (refusal_of(each, STAND_INS) for each in (part, f"{part}\n}}")))
+        refusals = filter(None, (refusal_of(text, STAND_INS) for text in (part, f"{part}\n}}")))
         if refusal.died:
-            return any(each.died for each in found)
-        return any(each.problem == refusal.problem for each in found)
+            return any(found_refusal.died for found_refusal in refusals)
+        return any(found_refusal.problem == refusal.problem for found_refusal in refusals)
 
     return first_failing(source.text, fails)[0]

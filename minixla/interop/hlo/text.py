@@ -52,14 +52,14 @@ class HloText:
     def computations(self) -> dict[str, tuple[int, list[tuple[int, str]]]]:
         """For each computation where it begins, and where its instructions do, and their names."""
         found: dict[str, tuple[int, list[tuple[int, str]]]] = {}
-        own: list[tuple[int, str]] = []
+        lines: list[tuple[int, str]] = []
         for match in _MARK.finditer(self.text):
             head, name = match[1] or match[2], match[3]
             if head is not None:
-                own = []
-                found.setdefault(head, (match.start(), own))
+                lines = []
+                found.setdefault(head, (match.start(), lines))
             elif name is not None:
-                own.append((match.start(), name))
+                lines.append((match.start(), name))
         return found
 
     @cached_property
@@ -80,16 +80,19 @@ class HloText:
     def _positions(self) -> list[int]:
         """Where the instructions stand that are numbered in the tables."""
         owners, names = self.tables["owners"], self.tables["names"]
-        found: list[int] = []
+        positions: list[int] = []
         for index, computation in enumerate(self.tables["computations"]):
-            start, own = self.computations.get(computation, (0, []))
-            given = names[len(found) : bisect_right(owners, index)]
-            if len(own) != len(given):
+            start, lines = self.computations.get(computation, (0, []))
+            names_here = names[len(positions) : bisect_right(owners, index)]
+            if len(lines) != len(names_here):
                 # Some are written as operands of others; XLA numbers names that are there twice.
-                places = {name: at for at, name in reversed(own)}
-                own = [(places.get(x) or places.get(x.rpartition(".")[0], start), x) for x in given]
-            found += [at for at, _ in own]
-        return found
+                places = {name: at for at, name in reversed(lines)}
+                lines = [
+                    (places.get(x) or places.get(x.rpartition(".")[0], start), x)
+                    for x in names_here
+                ]
+            positions += [at for at, _ in lines]
+        return positions
 
     def position_of(self, index: int) -> int:
         """Where an instruction stands."""
@@ -98,14 +101,16 @@ class HloText:
     def callees(self, index: int) -> list[str]:
         """The computations of the module that the text of an instruction names."""
         position = self.position_of(index)
-        marks = (each.start() for each in _MARK.finditer(self.text, position) if each[3])
+        marks = (match.start() for match in _MARK.finditer(self.text, position) if match[3])
         next(marks, None)  # its own
         names = _callees_in(self.text[position : next(marks, None)].partition("\n}")[0])
-        return [each for each in names if each in self.computations]
+        return [name for name in names if name in self.computations]
 
     def opcode(self, position: int) -> str:
         """The opcode of the instruction that a position is in; nothing where it is in none."""
-        marks = [mark for head, own in self.computations.values() for mark in ((head, ""), *own)]
+        marks = [
+            mark for head, lines in self.computations.values() for mark in ((head, ""), *lines)
+        ]
         start, name = max([mark for mark in marks if mark[0] <= position], default=(0, ""))
         match = _OPCODE.search(self.text, start, start + _LONGEST)
         is_inside = match and name and "\n}" not in self.text[start:position]
@@ -115,11 +120,11 @@ class HloText:
         """Refuses indices beyond a tuple: XLA's parser reads what lies there in memory."""
         if "get-tuple-element(" not in self.text:
             return
-        for head, own in self.computations.values():
-            ends = [*[at for at, _ in own[1:]], self._after(head)]
-            spans = {name: (at, end) for (at, name), end in zip(own, ends, strict=False)}
+        for head, lines in self.computations.values():
+            ends = [*[at for at, _ in lines[1:]], self._after(head)]
+            spans = {name: (at, end) for (at, name), end in zip(lines, ends, strict=False)}
             members = cache(self._members)
-            for at, end in zip([at for at, _ in own], ends, strict=False):
+            for at, end in zip([at for at, _ in lines], ends, strict=False):
                 opcode = _OPCODE.search(self.text, at, min(at + _LONGEST, end))
                 if opcode is None or opcode[1] != "get-tuple-element":
                     continue
@@ -154,16 +159,16 @@ class HloText:
         return None
 
     def refused(
-        self, position: int, problem: str, given: Names = (), advice: str = ADVICE
+        self, position: int, problem: str, details: Names = (), advice: str = ADVICE
     ) -> ImportError_:
         """The error for a place in the text."""
-        return refused_at(SUBJECT, self.text, position, problem, advice, given)
+        return refused_at(SUBJECT, self.text, position, problem, advice, details)
 
-    def refused_at(self, index: int, problem: str, given: Names, advice: str) -> ImportError_:
+    def refused_at(self, index: int, problem: str, details: Names, advice: str) -> ImportError_:
         """The error for an instruction."""
         title = self.tables["opcodes"][index] if index >= 0 else "program"
         problem = f"{title}: {problem.rstrip('.')}"
-        return self.refused(self.position_of(index), problem, given, advice)
+        return self.refused(self.position_of(index), problem, details, advice)
 
     def callees_first(self) -> tuple[str, list[int]]:
         """The text with computations in front of those that call them, and whence each line is."""
