@@ -168,14 +168,14 @@ class TypeKind(Kind):
         return "a type" if self.allowed is None else f"one of the types {set_names(self.allowed)}"
 
     def canonical(self, value: Any) -> DeclaredType:
-        found = declared_type(value)
-        if not self.takes_type(found):
-            raise TypeError(f"must be {self.description}, not {type_name(found)}")
-        return found
+        declared = declared_type(value)
+        if not self.takes_type(declared):
+            raise TypeError(f"must be {self.description}, not {type_name(declared)}")
+        return declared
 
-    def takes_type(self, found: DeclaredType) -> bool:
+    def takes_type(self, declared: DeclaredType) -> bool:
         """Whether a type is one of the set."""
-        return self.allowed is None or found in self.allowed
+        return self.allowed is None or declared in self.allowed
 
     def interpreted(self, value: Any) -> Any:
         return declared_type(str(value)) if isinstance(value, str) else value
@@ -201,8 +201,8 @@ class ShapeKind(Kind):
         if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
             raise TypeError(f"must be {self.description}, not {value!r}")
         size = Integer(-1)
-        found = [None if each is None else size.canonical(each) for each in value]
-        return tuple([None if each == -1 else each for each in found])
+        sizes = [None if entry is None else size.canonical(entry) for entry in value]
+        return tuple([None if entry == -1 else entry for entry in sizes])
 
     def interpreted(self, value: Any) -> Any:
         if not isinstance(value, dict):
@@ -212,11 +212,11 @@ class ShapeKind(Kind):
         return [dimension.get("size", [-1])[-1] for dimension in value.get("dim", [])]
 
     def written(self, value: tuple[int | None, ...]) -> str:
-        sizes = [f"dim {{ size: {-1 if each is None else each} }}" for each in value]
+        sizes = [f"dim {{ size: {-1 if entry is None else entry} }}" for entry in value]
         return " ".join(["{", *sizes, "}"])
 
     def foreign(self, value: tuple[int | None, ...]) -> str:
-        return array_text("i64", [-1 if each is None else each for each in value])
+        return array_text("i64", [-1 if entry is None else entry for entry in value])
 
 
 class TensorKind(Kind, LiteralAttribute):
@@ -234,9 +234,11 @@ class TensorKind(Kind, LiteralAttribute):
         kind = declared_type(str(value["dtype"][-1]))
         if not isinstance(kind, ElementType):
             raise TypeError(f"a constant of {kind.name}: {kind.reason}")
-        sizes = [ShapeKind().interpreted(each) for each in value.get("tensor_shape", [])]
-        numbers = [each for name in value if name.endswith("_val") for each in value[name]]
-        numbers = [{"true": True, "false": False}.get(str(each), each) for each in numbers]
+        sizes = [
+            ShapeKind().interpreted(dimensions) for dimensions in value.get("tensor_shape", [])
+        ]
+        numbers = [number for name in value if name.endswith("_val") for number in value[name]]
+        numbers = [{"true": True, "false": False}.get(str(number), number) for number in numbers]
         array = np.asarray(numbers).astype(kind.dtype)
         if not kind.is_inexact and array.astype(object).tolist() != numbers:
             raise ValueError(f"a constant of {kind} cannot hold {numbers}")
@@ -250,7 +252,7 @@ class TensorKind(Kind, LiteralAttribute):
         shape = ShapeKind().written(value.shape.dimensions)
         kind = value.shape.element_type
         field = {"signed": "int", "unsigned": "uint", "pred": "bool"}.get(kind.kind, "float")
-        numbers = [str(each).lower() for each in value.array.reshape(-1).tolist()]
+        numbers = [str(number).lower() for number in value.array.reshape(-1).tolist()]
         listed = f"{field}_val: [{', '.join(numbers)}]"
         return f"{{ dtype: {proto_name(kind)} tensor_shape {shape} {listed} }}"
 
@@ -284,15 +286,15 @@ class ListKind(Kind):
     def canonical(self, value: Any) -> tuple[Any, ...]:
         if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
             raise TypeError(f"must be {self.description}, not {value!r}")
-        found = tuple([self.member.canonical(each) for each in value])
-        if self.minimum is not None and len(found) < self.minimum:
-            raise ValueError(f"has length {len(found)}, less than the minimum {self.minimum}")
-        return found
+        members = tuple([self.member.canonical(member) for member in value])
+        if self.minimum is not None and len(members) < self.minimum:
+            raise ValueError(f"has length {len(members)}, less than the minimum {self.minimum}")
+        return members
 
     def interpreted(self, value: Any) -> Any:
         if not isinstance(value, list):
             raise ValueError(f"must be a list, [..., ...], not {value}")
-        return [self.member.interpreted(each) for each in value]
+        return [self.member.interpreted(member) for member in value]
 
     def written(self, value: tuple[Any, ...]) -> str:
         return f"[{', '.join(map(self.member.written, value))}]"
@@ -302,8 +304,8 @@ class ListKind(Kind):
         plain = {IntegerKind: "i64", FloatKind: "f32", BooleanKind: "i1", TypeKind: "i32"}
         kind = plain.get(type(self.member))
         if kind is None:
-            return dictionary_text((str(index), each) for index, each in enumerate(texts))
-        return array_text(kind, [each.partition(" ")[0] for each in texts])
+            return dictionary_text((str(index), text) for index, text in enumerate(texts))
+        return array_text(kind, [text.partition(" ")[0] for text in texts])
 
     def read_foreign(self, value: Any) -> list[Any]:
         if isinstance(value, Mapping):

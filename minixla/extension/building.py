@@ -76,8 +76,8 @@ def build_op_library(
         raise explain(BuildError, _SUBJECT, "there are no sources", (), "Give C++ files.")
     compiler = _compiler("CXX", ("g++", "c++", "clang++"), "C++ compiler")
     cuda = _compiler("NVCC", ("nvcc", "/usr/local/cuda/bin/nvcc"), "nvcc") if cuda_sources else ""
-    parts = [*((each, False) for each in listed), *((each, True) for each in cuda_sources)]
-    searched = [f"-I{each}" for each in (jax.ffi.include_dir(), _INCLUDE, *include)]
+    parts = [*((file, False) for file in listed), *((each, True) for each in cuda_sources)]
+    searched = [f"-I{folder}" for folder in (jax.ffi.include_dir(), _INCLUDE, *include)]
     macos = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
     host = [compiler, *_FLAGS, *macos, *map(str, flags), *searched]
     device, linker = [cuda, *_CUDA_FLAGS, *searched], host
@@ -87,12 +87,12 @@ def build_op_library(
     first = listed[0] if listed else cuda_sources[0]
     stem = name or ("op_library" if _is_text(first) else Path(first).stem)
     with _named_errors("sources"), tempfile.TemporaryDirectory() as scratch:
-        files = [_source_file(*each, Path(scratch) / str(i)) for i, each in enumerate(parts)]
+        files = [_source_file(*part, Path(scratch) / str(i)) for i, part in enumerate(parts)]
         key = hashlib.sha256()
-        for each in (version("jaxlib"), _version(compiler), cuda and _version(cuda), *linker):
-            key.update(f"{each}\0".encode())
-        for each in filter(os.path.isfile, flags):  # objects and archives to link
-            key.update(Path(each).read_bytes())
+        for text in (version("jaxlib"), _version(compiler), cuda and _version(cuda), *linker):
+            key.update(f"{text}\0".encode())
+        for path in filter(os.path.isfile, flags):  # objects and archives to link
+            key.update(Path(path).read_bytes())
         for path, is_cuda in files:
             for content in _compiled_text(device if is_cuda else host, path, is_cuda, verbose):
                 key.update(hashlib.sha256(content.replace(scratch.encode(), b"")).digest())
@@ -114,14 +114,14 @@ _SUBJECT = "build_op_library"
 def _compiler(variable: str, names: Sequence[str], what: str) -> str:
     """The path of a compiler, which an environment variable may name."""
     wanted = [os.environ[variable]] if variable in os.environ else names
-    for each in wanted:
-        found = shutil.which(each)
-        if found:
-            return found
+    for name in wanted:
+        path = shutil.which(name)
+        if path:
+            return path
     problem = f"there is no {what}"
-    shown = [f"looked for: {', '.join(wanted)}"]
+    details = [f"looked for: {', '.join(wanted)}"]
     advice = f"Install one, or name it in the environment variable {variable}."
-    raise explain(BuildError, _SUBJECT, problem, shown, advice)
+    raise explain(BuildError, _SUBJECT, problem, details, advice)
 
 
 def _version(compiler: str) -> str:
@@ -157,21 +157,21 @@ def _compiled_text(command: list[str], path: Path, is_cuda: bool, verbose: bool)
     text = _run([*command, "-E", str(path)], verbose)
     yield _LINE_MARKER.sub(b"", text)
     if is_cuda:  # the text has only the code for the GPU
-        for each in sorted({*_LINE_MARKER.findall(text)} - {os.fsencode(path)}):
-            if os.path.isfile(each):
-                yield Path(os.fsdecode(each)).read_bytes()
+        for included in sorted({*_LINE_MARKER.findall(text)} - {os.fsencode(path)}):
+            if os.path.isfile(included):
+                yield Path(os.fsdecode(included)).read_bytes()
 
 
 def _compile(
     linker: list[str], device: list[str], files: Sequence[Any], made: Path, verbose: bool
 ) -> None:
     """Compile sources into a library."""
-    given: list[str] = []
+    options: list[str] = []
     for index, (path, is_cuda) in enumerate(files):
-        given.append(str(made.with_name(f"cuda_{index}.o") if is_cuda else path))
+        options.append(str(made.with_name(f"cuda_{index}.o") if is_cuda else path))
         if is_cuda:
-            _run([*device, "-c", str(path), "-o", given[-1]], verbose)
-    _run([*linker, *given, "-o", str(made)], verbose)
+            _run([*device, "-c", str(path), "-o", options[-1]], verbose)
+    _run([*linker, *options, "-o", str(made)], verbose)
 
 
 def _checksum_file(library: Path) -> Path:
@@ -197,9 +197,9 @@ def _keep(made: Path, target: Path) -> None:
 
 def _cache_folder() -> Path:
     """Return the directory of compiled libraries."""
-    given, caches = os.environ.get(_CACHE), os.environ.get("XDG_CACHE_HOME", "")
-    if given:
-        return Path(given).absolute()
+    folder, caches = os.environ.get(_CACHE), os.environ.get("XDG_CACHE_HOME", "")
+    if folder:
+        return Path(folder).absolute()
     if os.path.isabs(caches):
         return Path(caches) / "minixla" / "ops"
     home = os.path.expanduser("~") if os.environ.get("HOME", "~") else ""

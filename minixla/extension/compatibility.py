@@ -59,25 +59,27 @@ def check_compatible(old: Any, new: Any) -> CompatibilityReport:
     return CompatibilityReport(second.name, changes or [change("S1", second.name)])
 
 
-def _definition(given: Any) -> Definition:
-    given = getattr(given, "definition", given)
-    if isinstance(given, Definition):
-        return given
+def _definition(source: Any) -> Definition:
+    source = getattr(source, "definition", source)
+    if isinstance(source, Definition):
+        return source
     try:
-        return Definition.from_dict(json.loads(given) if isinstance(given, str) else given)
+        return Definition.from_dict(json.loads(source) if isinstance(source, str) else source)
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         if isinstance(error, AttributeValueError):
             raise
-        problem = f"{type(given).__name__} is no definition of an operation"
+        problem = f"{type(source).__name__} is no definition of an operation"
         advice = "Give an operation of mx.register_op, or its definition.as_dict()."
-        shown = [repr(given)[:200]]
-        raise explain(AttributeValueError, "check_compatible", problem, shown, advice) from None
+        details = [repr(source)[:200]]
+        raise explain(AttributeValueError, "check_compatible", problem, details, advice) from None
 
 
 def _of_attributes(old: Definition, new: Definition) -> Iterator[Change]:
-    numbers = {each.number for each in (*old.inputs.values(), *old.outputs.values())}
+    numbers = {value.number for value in (*old.inputs.values(), *old.outputs.values())}
     # Attributes of new lists and types are told with their inputs and outputs.
-    words = {word for each in (*new.inputs.values(), *new.outputs.values()) for word in used(each)}
+    words = {
+        word for value in (*new.inputs.values(), *new.outputs.values()) for word in used(value)
+    }
     for name, before in old.attributes.items():
         after = new.attributes.get(name)
         if after is None:
@@ -105,7 +107,7 @@ def _of_kind(old: Kind, new: Kind, is_number: bool) -> Iterator[str]:
     if isinstance(old, ListKind) != isinstance(new, ListKind):
         yield "U9"
         return
-    members = [each.member if isinstance(each, ListKind) else each for each in (old, new)]
+    members = [kind.member if isinstance(kind, ListKind) else kind for kind in (old, new)]
     if _family(members[0]) != _family(members[1]):
         yield "U8"
         return
@@ -130,8 +132,8 @@ def _family(kind: Kind) -> type:
 
 def _allowed(kind: Kind) -> set[Any] | None:
     """The values that a kind is restricted to."""
-    found = kind.names if isinstance(kind, EnumerationKind) else getattr(kind, "allowed", None)
-    return None if found is None else set(found)
+    names = kind.names if isinstance(kind, EnumerationKind) else getattr(kind, "allowed", None)
+    return None if names is None else set(names)
 
 
 def _of_calls(old: Definition, new: Definition) -> Iterator[Change]:
@@ -142,18 +144,18 @@ def _of_calls(old: Definition, new: Definition) -> Iterator[Change]:
         if other is None or one[:2] != other[:2]:
             meaning = "an argument of the wrapper is another"
             yield Change("call", one[0], meaning, _shown(one), _shown(other))
-    for each in after[len(before) :]:
-        if not each[2]:
+    for argument in after[len(before) :]:
+        if not argument[2]:
             meaning = "the wrapper needs one more argument"
-            yield Change("call", each[0], meaning, "", _shown(each))
+            yield Change("call", argument[0], meaning, "", _shown(argument))
 
 
 def _parameters(definition: Definition) -> Iterator[tuple[str, bool, bool]]:
     """The wrapper's parameters: name, whether it takes a list, whether it may be left out."""
-    for each in definition.inputs.values():
-        yield each.name, definition.is_list(each), False
-    for each in given_attributes(definition):
-        yield each.name, False, each.default is not REQUIRED
+    for argument in definition.inputs.values():
+        yield argument.name, definition.is_list(argument), False
+    for argument in given_attributes(definition):
+        yield argument.name, False, argument.default is not REQUIRED
 
 
 def _shown(parameter: tuple[str, bool, bool] | None) -> str:

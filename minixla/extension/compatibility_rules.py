@@ -96,7 +96,7 @@ class CompatibilityReport(Report):
         return graph_safe if self.ok else "unsafe"
 
     def _shown(self) -> tuple[str, list[Table], list[str]]:
-        bad = [n for n, each in enumerate(self.changes) if not each.rule.startswith("S")]
+        bad = [n for n, change in enumerate(self.changes) if not change.rule.startswith("S")]
         table = Table(("rule", "of", "change", "old", "new"), self.changes, bad)
         notes = [] if self.ok else [_ADVICE]
         if self.verdict.startswith("graph-safe"):

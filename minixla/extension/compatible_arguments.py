@@ -16,7 +16,7 @@ from minixla.extension.types import type_name
 
 def used(argument: ArgumentDeclaration) -> list[str]:
     """The attributes that an input's or output's type names."""
-    return [each for each in (argument.number, argument.type) if isinstance(each, str)]
+    return [label for label in (argument.number, argument.type) if isinstance(label, str)]
 
 
 def of_arguments(old: Definition, new: Definition, side: str) -> Iterator[Change]:
@@ -26,15 +26,19 @@ def of_arguments(old: Definition, new: Definition, side: str) -> Iterator[Change
     stored programs have.
     """
     before, after = getattr(old, f"{side}s"), getattr(new, f"{side}s")
-    first = [(part, each) for each in before.values() for part in _parts(each, old, old)]
-    second = [(part, each) for each in after.values() for part in _parts(each, new, old)]
-    for each in after.values():
-        if not _parts(each, new, old):
-            yield change(_of_empty(each, new, old), each.name, "", each)
+    first = [
+        (part, argument) for argument in before.values() for part in _parts(argument, old, old)
+    ]
+    second = [
+        (part, argument) for argument in after.values() for part in _parts(argument, new, old)
+    ]
+    for argument in after.values():
+        if not _parts(argument, new, old):
+            yield change(_of_empty(argument, new, old), argument.name, "", argument)
     types = [part for part, _ in first], [part for part, _ in second]
     if types[0] != types[1] and sorted(types[0]) == sorted(types[1]):
-        shown = [", ".join(map(str, each.values())) for each in (before, after)]
-        yield change("U6", f"{side}s", *shown)
+        texts = [", ".join(map(str, arguments.values())) for arguments in (before, after)]
+        yield change("U6", f"{side}s", *texts)
         return
     kept: dict[str, list[ArgumentDeclaration]] = {}
     for how, *at in SequenceMatcher(None, *types, autojunk=False).get_opcodes():
@@ -48,9 +52,9 @@ def of_arguments(old: Definition, new: Definition, side: str) -> Iterator[Change
         yield from _of_kept(replaced, after[name], new, old, side)
 
 
-def _parts(argument: ArgumentDeclaration, own: Definition, old: Definition) -> list[str]:
+def _parts(argument: ArgumentDeclaration, definition: Definition, old: Definition) -> list[str]:
     """The arrays of an input or output, as text; an old attribute stands for itself."""
-    number, kind, attributes = argument.number, argument.type, own.attributes
+    number, kind, attributes = argument.number, argument.type, definition.attributes
 
     def known(name: str) -> Any:
         return None if name in old.attributes else attributes[name].default
@@ -91,9 +95,9 @@ def _of_difference(
         yield change(rule, one.name, one, two)
     for _, one in gone[len(come) :]:
         yield change("U7", one.name, one)
-    added = {each.name: each for _, each in come[len(gone) :]}
-    for each in added.values():
-        yield change("U4" if new.is_list(each) else "U3", each.name, "", each)
+    added = {added_argument.name: added_argument for _, added_argument in come[len(gone) :]}
+    for argument in added.values():
+        yield change("U4" if new.is_list(argument) else "U3", argument.name, "", argument)
 
 
 def _of_kept(
@@ -104,7 +108,7 @@ def _of_kept(
     side: str,
 ) -> Iterator[Change]:
     """What differs where the arrays themselves are the same."""
-    before, count = replaced[0], len({each.name for each in replaced})
+    before, count = replaced[0], len({argument.name for argument in replaced})
     if not old.is_list(before) and new.is_list(after):
         yield change(_of_list(before, after, count), after.name, before, after)
     elif before.type != after.type:
@@ -113,7 +117,7 @@ def _of_kept(
         is_safe = before.is_reference == (side == "input")
         rule = ("S21" if side == "input" else "S22") if is_safe else "U14"
         yield change(rule, after.name, before, after)
-    if after.name not in [each.name for each in replaced]:
+    if after.name not in [argument.name for argument in replaced]:
         yield change("S14" if side == "input" else "U15", after.name, before, after)
 
 

@@ -21,8 +21,8 @@ def callable_of(function: Any, subject: str, what: str) -> Any:
     """A kernel, rule or shape function; AttributeValueError for what cannot be called."""
     if callable(function):
         return function
-    problem, shown = f"{what} cannot be called", [f"given: {function!r}"[:200]]
-    raise explain(AttributeValueError, subject, problem, shown, "Give a function.")
+    problem, details = f"{what} cannot be called", [f"given: {function!r}"[:200]]
+    raise explain(AttributeValueError, subject, problem, details, "Give a function.")
 
 
 class Context:
@@ -88,10 +88,10 @@ class Context:
         """The error that says why the operation cannot be applied."""
         operation = self.operation
         pairs = zip(operation.input_names, self.input_shapes, strict=False)
-        given = [f"{name} {shapes}" for name, shapes in pairs]
-        given += [f"{name} = {operation.attr(name)!r}" for name in operation.field_names]
-        return explain(InvalidArgumentError, operation.builder_name, message.rstrip("."), given)
+        details = [f"{name} {shapes}" for name, shapes in pairs]
+        details += [f"{name} = {operation.attr(name)!r}" for name in operation.field_names]
+        return explain(InvalidArgumentError, operation.builder_name, message.rstrip("."), details)
 
 
 def _shapes(value: Any) -> Any:
-    return [shape_of(each) for each in value] if isinstance(value, list) else shape_of(value)
+    return [shape_of(element) for element in value] if isinstance(value, list) else shape_of(value)

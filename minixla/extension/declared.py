@@ -48,12 +48,12 @@ class DeclaredOperation(Operation):
     @cached_property
     def operand_types(self) -> list[DeclaredType]:
         """The type of each operand."""
-        return [kind for each in self.input_types for kind in each]
+        return [kind for types in self.input_types for kind in types]
 
     @cached_property
     def result_types(self) -> list[DeclaredType]:
         """The type of each result."""
-        return [kind for each in self.output_types for kind in each]
+        return [kind for types in self.output_types for kind in types]
 
     @cached_property
     def has_strings(self) -> bool:
@@ -78,44 +78,46 @@ class DeclaredOperation(Operation):
     ) -> list[Any]:
         remaining = iter(values)
         return [
-            [next(remaining) for _ in own] if self.definition.is_list(each) else next(remaining)
-            for each, own in zip(arguments, types, strict=True)
+            [next(remaining) for _ in argument_types]
+            if self.definition.is_list(argument)
+            else next(remaining)
+            for argument, argument_types in zip(arguments, types, strict=True)
         ]
 
     def flat_inputs(self, values: Iterable[Any]) -> list[Any]:
         """What `nested_inputs` is given, for what it gives."""
-        return [one for each in values for one in (each if isinstance(each, list) else [each])]
+        return [one for value in values for one in (value if isinstance(value, list) else [value])]
 
     def flat(
-        self, given: Any, arguments: Mapping[str, ArgumentDeclaration], types: Any, what: str
+        self, values: Any, arguments: Mapping[str, ArgumentDeclaration], types: Any, what: str
     ) -> list[Any]:
         """What a rule returned for inputs or outputs, one thing for each, as a flat list."""
         names = list(arguments)
-        if not isinstance(given, (list, tuple)) or len(given) != len(names):
-            count = len(given) if isinstance(given, (list, tuple)) else type(given).__name__
+        if not isinstance(values, (list, tuple)) or len(values) != len(names):
+            count = len(values) if isinstance(values, (list, tuple)) else type(values).__name__
             self._misfit(what, f"given: {count}", f"Return one value for each of {names}.")
         flat: list[Any] = []
-        for each, own, part in zip(arguments.values(), types, given, strict=True):
-            if not self.definition.is_list(each):
+        for argument, argument_types, part in zip(arguments.values(), types, values, strict=True):
+            if not self.definition.is_list(argument):
                 flat.append(part)
             elif part is None:
-                flat += [None] * len(own)
-            elif isinstance(part, (list, tuple)) and len(part) == len(own):
+                flat += [None] * len(argument_types)
+            elif isinstance(part, (list, tuple)) and len(part) == len(argument_types):
                 flat += part
             else:
-                advice = f"{each.name} is a list of {len(own)} arrays."
-                self._misfit(what, f"{each.name}: {part!r}", advice)
+                advice = f"{argument.name} is a list of {len(argument_types)} arrays."
+                self._misfit(what, f"{argument.name}: {part!r}", advice)
         return flat
 
-    def _misfit(self, what: str, shown: str, advice: str) -> NoReturn:
+    def _misfit(self, what: str, values: str, advice: str) -> NoReturn:
         problem = f"{what} returned something else than it should"
-        raise explain(TransformError, self.builder_name, problem, [shown], advice)
+        raise explain(TransformError, self.builder_name, problem, [values], advice)
 
-    def flat_outputs(self, given: Any, what: str) -> list[Any]:
+    def flat_outputs(self, values: Any, what: str) -> list[Any]:
         """What a kernel returned, as a flat list; for one output it may be the value itself."""
         outputs = self.definition.outputs
-        is_bare = len(outputs) == 1 and (self.gives_tuple or not isinstance(given, (list, tuple)))
-        return self.flat([given] if is_bare else given, outputs, self.output_types, what)
+        is_bare = len(outputs) == 1 and (self.gives_tuple or not isinstance(values, (list, tuple)))
+        return self.flat([values] if is_bare else values, outputs, self.output_types, what)
 
     @cached_property
     def gives_tuple(self) -> bool:
@@ -131,13 +133,16 @@ class DeclaredOperation(Operation):
     def output_lengths(self) -> list[int | None]:
         """Return for each output its number of arrays if it is a list, else None."""
         pairs = zip(self.definition.outputs.values(), self.output_types, strict=True)
-        return [len(own) if self.definition.is_list(each) else None for each, own in pairs]
+        return [
+            len(argument_types) if self.definition.is_list(argument) else None
+            for argument, argument_types in pairs
+        ]
 
     def output_labels(self) -> list[str]:
         """A name for each result."""
         pairs = zip(self.definition.outputs.values(), self.output_types, strict=True)
         return [
-            f"{each.name}[{i}]" if self.definition.is_list(each) else each.name
-            for each, own in pairs
-            for i in range(len(own))
+            f"{argument.name}[{i}]" if self.definition.is_list(argument) else argument.name
+            for argument, argument_types in pairs
+            for i in range(len(argument_types))
         ]

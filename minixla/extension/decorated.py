@@ -191,10 +191,10 @@ class _Decorated:
             attributes.append(AttributeDeclaration(parameter.name, found, default))
         count = _count(hints.get("return"))
         names = ["result"] if count == 1 else [f"result_{index}" for index in range(count)]
-        outputs = [typed(each, attribute_types.TypeKind()) for each in names]
+        outputs = [typed(name, attribute_types.TypeKind()) for name in names]
         made = Definition.of(name, attributes, inputs, outputs)
         # The types of results are found by asking the function.
-        return changed(made, inferred=(*made.inferred, *[each.type for each in outputs]))
+        return changed(made, inferred=(*made.inferred, *[output.type for output in outputs]))
 
     def attach(self, operation: Any, host_fallback: bool) -> None:
         """Gives the operation the function: how it is called, and its kernel."""
@@ -208,9 +208,9 @@ class _Decorated:
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             bound = signature.bind(*args, **kwargs)
             bound.apply_defaults()
-            given = bound.arguments
-            values = [given[each.name] for each in made.given]
-            return made([given[name] for name in inputs], values)
+            arguments = bound.arguments
+            values = [arguments[attribute.name] for attribute in made.given]
+            return made([arguments[name] for name in inputs], values)
 
         functools.update_wrapper(operation, self.fun)
         operation.wrapper = wrapper
@@ -220,7 +220,7 @@ class _Decorated:
     @property
     def _output_types(self) -> list[str]:
         """Return the type attribute of each output."""
-        return [str(each.type) for each in self.definition.outputs.values()]
+        return [str(output.type) for output in self.definition.outputs.values()]
 
     def _decide(self, kind: Kind) -> None:
         self.kind = kind
@@ -239,16 +239,16 @@ class _Decorated:
 
     def _computed(self, context: Context, *inputs: Any) -> Any:
         """What the function gives for NumPy's arrays, in the types that it was found to give."""
-        found = self._call(context, *inputs)
+        results = self._call(context, *inputs)
         types = [context.attr(name).dtype for name in self._output_types]
         if len(types) == 1:
-            return np.asarray(found, types[0])
-        return [np.asarray(x, dtype) for x, dtype in zip(found, types, strict=False)]
+            return np.asarray(results, types[0])
+        return [np.asarray(x, dtype) for x, dtype in zip(results, types, strict=False)]
 
     def found_types(self, operation: Any, shapes: Sequence[Shape]) -> dict[str, Any]:
         """The types of the results, for an operation that may have others, and its operands."""
-        found = self._found(operation, shapes)
-        pairs = zip(self._output_types, found, strict=True)
+        shapes_found = self._found(operation, shapes)
+        pairs = zip(self._output_types, shapes_found, strict=True)
         return {name: shape.element_type for name, shape in pairs}
 
     def shapes(self, context: Context, *inputs: Any) -> Any:
@@ -258,8 +258,8 @@ class _Decorated:
         operation = context.operation
         pairs = zip(operation.operand_types, operation.flat_inputs(inputs), strict=True)
         shapes = [Shape(kind, partial.dimensions) for kind, partial in pairs]
-        found = [shape.dimensions for shape in self._found(operation, shapes)]
-        return found[0] if len(self.definition.outputs) == 1 else found
+        dimensions = [shape.dimensions for shape in self._found(operation, shapes)]
+        return dimensions[0] if len(self.definition.outputs) == 1 else dimensions
 
     def _found(self, operation: CustomOperation, shapes: Sequence[Shape]) -> Sequence[Shape]:
         """The shapes of the results."""
@@ -279,20 +279,20 @@ class _Decorated:
                     raise
                 traced = error
         try:
-            found = self._probed(operation, tuple(shapes))
+            shapes_found = self._probed(operation, tuple(shapes))
         except Exception as error:
             if traced is not None:
                 error.add_note(f"It cannot be traced either: {traced}")
             raise
         if self.kind == "auto":
             self._decide("reference")
-        return found
+        return shapes_found
 
     def _traced(self, operation: CustomOperation, *operands: Any) -> Any:
         context = Context(operation, "", operation.nested_inputs(operands))
-        found = self._call(context, *context.inputs)
-        flat = operation.flat_outputs(found, f"the function {self.fun.__name__}")
-        if not any(isinstance(each, Tracer) for each in flat):
+        results = self._call(context, *context.inputs)
+        flat = operation.flat_outputs(results, f"the function {self.fun.__name__}")
+        if not any(isinstance(leaf, Tracer) for leaf in flat):
             problem = f"the function {self.fun.__name__} gives no traced value"
             raise explain(_NotTracedError, operation.builder_name, problem)
         return tuple(flat)
@@ -304,16 +304,16 @@ class _Decorated:
         try:
             if self.shape_function is not None:
                 return self._stated(operation, context, shapes)
-            found = self._call(context, *context.inputs)
+            results = self._call(context, *context.inputs)
         except MinixlaError:
             raise
         except Exception as error:
             problem = "it is not known what the function gives: called with ones it raises an error"
-            shown = [f"shapes: {', '.join(map(str, shapes))}", f"{type(error).__name__}: {error}"]
+            details = [f"shapes: {', '.join(map(str, shapes))}", f"{type(error).__name__}: {error}"]
             advice = "Say it: custom_op(..., shape_fn=mx.unchanged_shape)."
             name = operation.builder_name
-            raise explain(TransformError, name, problem, shown, advice) from error
-        flat = operation.flat_outputs(found, f"the function {self.fun.__name__}")
+            raise explain(TransformError, name, problem, details, advice) from error
+        flat = operation.flat_outputs(results, f"the function {self.fun.__name__}")
         arrays = map(np.asarray, flat)
         return [Shape(canonical_element_type(element_type(x.dtype)), x.shape) for x in arrays]
 
@@ -321,11 +321,11 @@ class _Decorated:
         self, operation: CustomOperation, context: Context, shapes: Sequence[Shape]
     ) -> Sequence[Shape]:
         """Return the types that the shape function states (else the first input's); no sizes."""
-        inputs = operation.nested_inputs([PartialShape(each.dimensions) for each in shapes])
+        inputs = operation.nested_inputs([PartialShape(shape.dimensions) for shape in shapes])
         stated = stated_shapes(self.shapes(context, *inputs), operation.output_lengths)
         default = shapes[0].element_type if shapes else F32
-        types = [each.type or default for each in stated or ()]
-        return [Shape(each) for each in types or [default] * len(self.definition.outputs)]
+        types = [declared.type or default for declared in stated or ()]
+        return [Shape(kind) for kind in types or [default] * len(self.definition.outputs)]
 
 
 def _is_of_numpy(error: BaseException | None) -> bool:
@@ -361,7 +361,7 @@ def _kind(hint: Any) -> attribute_types.Kind | None:
             else None
         )
     if origin in (tuple, list, Sequence):
-        members = [each for each in arguments if each is not Ellipsis]
+        members = [argument for argument in arguments if argument is not Ellipsis]
         member = _MEMBERS.get(members[0]) if len(set(members)) == 1 else None
         return None if member is None else attribute_types.ListKind(member())
     made = _MEMBERS.get(type if origin is type else hint if origin is None else origin)

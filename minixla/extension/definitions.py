@@ -48,8 +48,8 @@ class Definition:
         """
 
         def known(listed: list[Any]) -> dict[str, Any]:
-            names = [each.name for each in listed]
-            double = next((each for each in names if names.count(each) > 1), None)
+            names = [argument.name for argument in listed]
+            double = next((name for name in names if names.count(name) > 1), None)
             if double is not None:
                 advice = "Attributes, inputs and outputs each have a name of their own."
                 raise explain(
@@ -58,13 +58,14 @@ class Definition:
             return dict(zip(names, listed, strict=True))
 
         texts = [attributes, inputs, outputs]
-        for each in texts:
-            if isinstance(each, str) or not isinstance(each, Iterable):
-                what = "a string" if isinstance(each, str) else repr(each)[:200]
+        for text in texts:
+            if isinstance(text, str) or not isinstance(text, Iterable):
+                what = "a string" if isinstance(text, str) else repr(text)[:200]
                 problem, advice = f"a list of declarations is {what}", 'Write inputs=["x: float"].'
                 raise explain(AttributeValueError, name, problem, (), advice)
         own = [
-            _read(AttributeDeclaration, each, name, any_name=has_references) for each in attributes
+            _read(AttributeDeclaration, attribute, name, any_name=has_references)
+            for attribute in attributes
         ]
         by_name = known(own)
         sides = [
@@ -75,10 +76,10 @@ class Definition:
             for side in (inputs, outputs)
         ]
         known([*own, *sides[0]])
-        for each in (*sides[0], *sides[1]):
-            _check_use(name, each, by_name, has_references)
-        used = {word for each in sides[0] for word in (each.number, each.type)}
-        inferred = tuple([each for each in by_name if each in used])
+        for text in (*sides[0], *sides[1]):
+            _check_use(name, text, by_name, has_references)
+        used = {word for side in sides[0] for word in (side.number, side.type)}
+        inferred = tuple([attribute_name for attribute_name in by_name if attribute_name in used])
         return cls(name, by_name, known(sides[0]), known(sides[1]), inferred)
 
     def is_list(self, argument: ArgumentDeclaration) -> bool:
@@ -89,17 +90,17 @@ class Definition:
         return isinstance(kind, ListKind)
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Definition:
+    def from_dict(cls, fields: Mapping[str, Any]) -> Definition:
         """The definition that `as_dict` gave.
 
         Raises:
             AttributeValueError: a declaration is wrong.
             KeyError, TypeError: it is no such dictionary.
         """
-        parts = [given.get(each, ()) for each in ("attrs", "inputs", "outputs")]
-        if not all(isinstance(each, (list, tuple)) for each in parts):
+        parts = [fields.get(key, ()) for key in ("attrs", "inputs", "outputs")]
+        if not all(isinstance(part, (list, tuple)) for part in parts):
             raise TypeError("its declarations are no lists")
-        return cls.of(given["name"], *parts, has_references=True)
+        return cls.of(fields["name"], *parts, has_references=True)
 
     def as_dict(self) -> dict[str, Any]:
         """The definition as JSON holds it: its name, and its declarations as text."""
@@ -108,20 +109,20 @@ class Definition:
 
     def __str__(self) -> str:
         parts = [("attrs", self.attributes), ("inputs", self.inputs), ("outputs", self.outputs)]
-        listed = [f"{label}={[*map(str, each.values())]}" for label, each in parts]
+        listed = [f"{label}={[*map(str, part.values())]}" for label, part in parts]
         return f"{self.name}({', '.join(listed)})"
 
 
-def _read(kind: Any, given: Any, subject: str, **context: Any) -> Any:
-    if isinstance(given, str):
-        return kind.read(given, subject=subject, **context)
-    if not isinstance(given, kind):
-        problem, advice = f"{given!r} is no declaration", 'Write "x: float", or a declaration.'
+def _read(kind: Any, value: Any, subject: str, **context: Any) -> Any:
+    if isinstance(value, str):
+        return kind.read(value, subject=subject, **context)
+    if not isinstance(value, kind):
+        problem, advice = f"{value!r} is no declaration", 'Write "x: float", or a declaration.'
         raise explain(AttributeValueError, subject, problem, (), advice)
-    if not given.name.isidentifier():
-        problem, advice = f"{given.name!r} is not a name", "Use letters, digits and underscores."
-        raise explain(AttributeValueError, subject, problem, [str(given)], advice)
-    return given
+    if not value.name.isidentifier():
+        problem, advice = f"{value.name!r} is not a name", "Use letters, digits and underscores."
+        raise explain(AttributeValueError, subject, problem, [str(value)], advice)
+    return value
 
 
 def _check_use(
@@ -134,8 +135,8 @@ def _check_use(
 
     def refuse(name: str, wanted: str) -> None:
         problem = f"{argument.name} uses the attribute {name}, which is of another kind"
-        given = [str(argument), str(attributes[name])]
-        raise explain(AttributeValueError, subject, problem, given, f"Declare it as {wanted}.")
+        details = [str(argument), str(attributes[name])]
+        raise explain(AttributeValueError, subject, problem, details, f"Declare it as {wanted}.")
 
     if argument.is_reference and not has_references:
         problem = "arrays of XLA's cannot be changed, so that there is no Ref(...)"

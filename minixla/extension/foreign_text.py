@@ -26,7 +26,7 @@ def type_code(declared: Any) -> int:
 
 def type_of_code(code: int) -> Any:
     """The element type of XLA's number; ValueError for another."""
-    found = {known: name for name, known in _CODES.items()}.get(code)
+    found = {number: name for name, number in _CODES.items()}.get(code)
     if found is None:
         raise ValueError(f"{code} is no number of an element type")
     return ELEMENT_TYPES[found]

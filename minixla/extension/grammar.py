@@ -117,7 +117,7 @@ class ArgumentDeclaration:
         Raises:
             AttributeValueError: it is none.
         """
-        reader, known = Reader(subject, text), list(attributes)
+        reader, names = Reader(subject, text), list(attributes)
         advice = "Write an input or output as `name: type`, `name: T` or `name: N * T`."
         meaning = "a lower-case letter, then lower-case letters, digits, underscores"
         name = _name(reader, None if any_name else r"[a-z][a-z0-9_]*", meaning, advice)
@@ -130,12 +130,12 @@ class ArgumentDeclaration:
         if reader.takes("*"):
             number, at = word, reader.skip()
             word = reader.name("Write `N * T` with a type, or an attribute of kind type.")
-            if number not in known:
+            if number not in names:
                 problem = f"there is no attribute {number} that says how many there are"
                 reader.refuse(problem, f"Declare it: `{number}: int`, or `{number}: int >= 0`.")
-        kind = word if word in known else type_named(word)
+        kind = word if word in names else type_named(word)
         if kind is None:
-            meant = difflib.get_close_matches(word, [*TYPES, *known], 3)
+            meant = difflib.get_close_matches(word, [*TYPES, *names], 3)
             others = f"; similar: {', '.join(meant)}" if meant else ""
             hint = f"Declare an attribute `{word}: type`, or name a type ({', '.join(TYPES)})."
             reader.refuse(f"{word} is neither a type nor an attribute{others}", hint, at)
@@ -214,13 +214,13 @@ def _set(reader: Reader) -> Kind:
             strings.append(reader.quoted(_SET_ADVICE))
         else:
             word = reader.name(_SET_ADVICE)
-            found = type_named(word)
-            members = SETS.get(ALIASES.get(word, word)) or ((found,) if found else ())
+            kind = type_named(word)
+            members = SETS.get(ALIASES.get(word, word)) or ((kind,) if kind else ())
             if not members or word.startswith("DT_"):
-                small = f" ({type_name(found)})" if found else ""
+                small = f" ({type_name(kind)})" if kind else ""
                 reader.refuse(f"{word!r} is no type here{small}", _SET_ADVICE, at)
             types.update(dict.fromkeys(members))
-            words.append(ALIASES.get(word, word) if found is None else type_name(found))
+            words.append(ALIASES.get(word, word) if kind is None else type_name(kind))
         if not reader.takes(",") and not reader.text.startswith("}", reader.skip()):
             reader.refuse("'}' or ',' is missing", _SET_ADVICE)
     if bool(strings) == bool(types):

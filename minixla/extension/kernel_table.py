@@ -63,22 +63,22 @@ class Kernels:
 
     def platforms_of(self, platform: str) -> tuple[str, ...]:
         """The platforms that a caller names; raises AttributeValueError for what is none."""
-        known = (REFERENCE, ANY, *PLATFORMS)
-        if platform in known:
+        platforms = (REFERENCE, ANY, *PLATFORMS)
+        if platform in platforms:
             return (platform,)
         if platform in _GROUPS:
             return _GROUPS[platform]
-        problem, advice = f"there is no platform {platform!r}", ", ".join((*known, *_GROUPS))
+        problem, advice = f"there is no platform {platform!r}", ", ".join((*platforms, *_GROUPS))
         raise explain(AttributeValueError, self.subject, problem, (), f"It is one of {advice}.")
 
-    def allowed(self, given: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
+    def allowed(self, stated: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
         """The values of attributes that a kernel is for, in canonical form.
 
         Raises:
             AttributeValueError: there is no such attribute, or it cannot have such a value.
         """
-        found = {}
-        for name, values in given.items():
+        allowed_values = {}
+        for name, values in stated.items():
             declared = self.definition.attributes.get(name)
             if declared is None:
                 problem = f"a kernel is for values of {name}, which is no attribute"
@@ -87,18 +87,18 @@ class Kernels:
             kind = declared.kind.member if isinstance(declared.kind, ListKind) else declared.kind
             listed: Iterable[Any] = values if isinstance(values, (list, tuple, set)) else (values,)
             if isinstance(kind, TypeKind):
-                listed = [each for value in listed for each in _set(value, kind)]
+                listed = [member for value in listed for member in _set(value, kind)]
             try:
-                found[name] = tuple([kind.canonical(each) for each in listed])
+                allowed_values[name] = tuple([kind.canonical(item) for item in listed])
             except MinixlaError:
                 raise
             except (TypeError, ValueError) as error:
                 problem = f"a kernel is for a value that {name} cannot have"
-                shown = [str(declared), str(error)]
+                details = [str(declared), str(error)]
                 raise explain(
-                    AttributeValueError, self.subject, problem, shown, "See its declaration."
+                    AttributeValueError, self.subject, problem, details, "See its declaration."
                 ) from None
-        return found
+        return allowed_values
 
     def reference(self, operation: CustomOperation) -> PythonKernel | None:
         """The kernel that is the meaning in NumPy."""
@@ -117,14 +117,14 @@ class Kernels:
         fitting = [k for k in self.listed if k.platform in platforms and k.fits(operation)]
         if not fitting:
             return None
-        ranks = [(each.priority, each.platform != ANY) for each in fitting]
+        ranks = [(kernel.priority, kernel.platform != ANY) for kernel in fitting]
         first = [k for k, rank in zip(fitting, ranks, strict=True) if rank == max(ranks)]
-        best = [each for each in first if all(map(each.is_narrower, first))]
+        best = [kernel for kernel in first if all(map(kernel.is_narrower, first))]
         if len(best) != 1:
             problem = "several kernels are for these attributes, and none of them for fewer"
-            shown = [*map(str, first), f"attributes: {shown_attributes(operation)}"]
+            details = [*map(str, first), f"attributes: {shown_attributes(operation)}"]
             advice = "Give one of them a priority: op.kernel(..., priority=1)."
-            raise explain(TransformError, operation.builder_name, problem, shown, advice)
+            raise explain(TransformError, operation.builder_name, problem, details, advice)
         return best[0]
 
     def chosen(self, operation: CustomOperation, emit: Any, shapes: Sequence[AnyShape]) -> Kernel:
@@ -137,9 +137,9 @@ class Kernels:
         if forced in self.listed and forced.fits(operation):
             return forced
         platform = emit.platform
-        found = self._best(operation, *([platform, ANY] if platform else [ANY]))
-        if found is not None:
-            return found
+        kernel = self._best(operation, *([platform, ANY] if platform else [ANY]))
+        if kernel is not None:
+            return kernel
         if not emit.calls_host:
             # A text that is to be read: it names the operation.
             return ForeignKernel(platform or ANY, {}, target=operation.name)
@@ -148,13 +148,15 @@ class Kernels:
             return HostKernel(platform or ANY, {})
         where = f"the platform {platform}" if platform else "several platforms at once"
         problem = f"there is no kernel for {where} and these types"
-        known = [str(each) for each in self.listed] or ["no kernel is registered"]
-        shown = [f"operands {', '.join(map(str, shapes))}"]
-        shown += [f"attributes: {shown_attributes(operation)}"] if operation.values else []
+        registered = [str(kernel) for kernel in self.listed] or ["no kernel is registered"]
+        details = [f"operands {', '.join(map(str, shapes))}"]
+        details += [f"attributes: {shown_attributes(operation)}"] if operation.values else []
         advice = f'Register one: op.kernel("{platform or ANY}"), or op.composition for all. '
         if has_reference:
             advice += "host_fallback=True in register_op runs the reference on the host."
-        raise explain(TransformError, operation.builder_name, problem, [*shown, *known], advice)
+        raise explain(
+            TransformError, operation.builder_name, problem, [*details, *registered], advice
+        )
 
 
 def _set(value: Any, kind: TypeKind) -> tuple[Any, ...]:

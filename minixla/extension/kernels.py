@@ -59,7 +59,7 @@ class Kernel:
         for name, allowed in self.allowed.items():
             value = operation.attr(name)
             members = value if isinstance(declared[name].kind, ListKind) else (value,)
-            if not all(each in allowed for each in members):
+            if not all(member in allowed for member in members):
                 return False
         return True
 
@@ -98,17 +98,17 @@ def program_of(
     """What a kernel of traced values does, as a graph, whose results are those declared."""
 
     def function(*operands: Any) -> Any:
-        found = operation.run_python(kernel, operands, platform)
-        return as_results(found) if found else ()
+        results = operation.run_python(kernel, operands, platform)
+        return as_results(results) if results else ()
 
     graph = kept_program(function, shapes, operation.builder_name)
     wanted = as_tuple(operation.infer(shapes))
     if graph.output_shapes != wanted:
         problem = f"{kernel} gives other results than are declared"
-        shown = [f"declared: {', '.join(map(str, wanted))}"]
-        shown.append(f"given: {', '.join(map(str, graph.output_shapes))}")
+        details = [f"declared: {', '.join(map(str, wanted))}"]
+        details.append(f"given: {', '.join(map(str, graph.output_shapes))}")
         advice = "Mend the kernel, or the shape function and the types of the outputs."
-        raise explain(ShapeError, operation.builder_name, problem, shown, advice)
+        raise explain(ShapeError, operation.builder_name, problem, details, advice)
     return graph
 
 
@@ -135,28 +135,28 @@ class ForeignKernel(Kernel):
 
     def write(self, operation, emit, operands, shapes, results):
         """One custom call."""
-        given = stored_attributes(operation, self.inferred if emit.calls_host else None)
+        attributes = stored_attributes(operation, self.inferred if emit.calls_host else None)
         if not emit.calls_host and operation.registered.version:
-            given += [(VERSION, f"{operation.registered.version} : i32")]
+            attributes += [(VERSION, f"{operation.registered.version} : i32")]
         aliases = self._aliased(operation, shapes, results)
         hints = sharding_hint(self.target, operation, shapes, emit) if emit.calls_host else ""
         told: Any = {"operation": operation, "aliases": aliases, "hints": hints}
-        config = dictionary_text(given)
+        config = dictionary_text(attributes)
         return emit.custom_call(self.target, operands, shapes, results, config, **told)
 
     def _aliased(self, operation: CustomOperation, shapes: Any, results: Any) -> dict[int, int]:
         """Which results are in the memory of which operands."""
-        definition, found = operation.definition, {}
-        for given, made in self.aliases.items():
-            operand = _place(given, definition.inputs, operation.input_types)
+        definition, aliased = operation.definition, {}
+        for operand_name, made in self.aliases.items():
+            operand = _place(operand_name, definition.inputs, operation.input_types)
             result = _place(made, definition.outputs, operation.output_types)
             if shapes[operand] is not results[result]:
-                problem = f"{made} cannot be in the memory of {given}"
-                shown = [f"{given} {shapes[operand]}, {made} {results[result]}"]
+                problem = f"{made} cannot be in the memory of {operand_name}"
+                details = [f"{operand_name} {shapes[operand]}, {made} {results[result]}"]
                 advice = "Leave the alias out, or restrict the kernel to types for which it holds."
-                raise explain(ShapeError, operation.builder_name, problem, shown, advice)
-            found[operand] = result
-        return found
+                raise explain(ShapeError, operation.builder_name, problem, details, advice)
+            aliased[operand] = result
+        return aliased
 
 
 def sharding_hint(
@@ -193,10 +193,14 @@ def _batch_dimensions(
         return shape.with_dimensions([*sizes, *shape.dimensions[count:]])
 
     try:
-        found = as_tuple(operation.infer(tuple(map(piece, shapes))))
+        shapes_of_piece = as_tuple(operation.infer(tuple(map(piece, shapes))))
     except MinixlaError:
         return 0
-    return count if list(found) == list(map(piece, as_tuple(operation.infer(tuple(shapes))))) else 0
+    return (
+        count
+        if list(shapes_of_piece) == list(map(piece, as_tuple(operation.infer(tuple(shapes)))))
+        else 0
+    )
 
 
 def _place(name: str, arguments: Mapping[str, Any], types: Sequence[Sequence[Any]]) -> int:
@@ -205,5 +209,5 @@ def _place(name: str, arguments: Mapping[str, Any], types: Sequence[Sequence[Any
 
 
 def _listed(values: Iterable[Any]) -> str:
-    shown = [type_name(v) if hasattr(v, "stablehlo") else repr(v) for v in values]
-    return f"{{{', '.join(shown)}}}"
+    details = [type_name(v) if hasattr(v, "stablehlo") else repr(v) for v in values]
+    return f"{{{', '.join(details)}}}"

@@ -74,8 +74,8 @@ def loaded(subject: str, path: str) -> ctypes.CDLL:
         AttributeValueError: it is none, or another than the process has loaded from there.
     """
     digest = _digest(path)
-    code, known = _LOADED.get(path, (None, digest))
-    if known != digest:
+    code, known_digest = _LOADED.get(path, (None, digest))
+    if known_digest != digest:
         problem = f"the library {path} has changed since this process loaded it"
         advice = "The old code stays: build it to another path, as build_op_library does, or start "
         advice += "a new process."
@@ -86,8 +86,11 @@ def loaded(subject: str, path: str) -> ctypes.CDLL:
         return _LOADED.setdefault(path, (code, digest))[0]
     except OSError as error:
         problem = f"the library {path} cannot be loaded"
-        shown, advice = [str(error)], "Give the path of a shared library, or build_op_library(...)."
-        raise explain(AttributeValueError, subject, problem, shown, advice) from None
+        details, advice = (
+            [str(error)],
+            "Give the path of a shared library, or build_op_library(...).",
+        )
+        raise explain(AttributeValueError, subject, problem, details, advice) from None
 
 
 def _refuse_truncated(path: str) -> None:

@@ -63,10 +63,10 @@ def load_op_library(path: str | os.PathLike[str]) -> ModuleType:
     if not isinstance(path, (str, os.PathLike)):
         advice = "Give the path of a shared library, or build_op_library(...)."
         raise explain(AttributeValueError, _SUBJECT, f"{path!r} is no path", (), advice)
-    found = str(Path(path).resolve())
-    code = loaded(_SUBJECT, found)
+    resolved = str(Path(path).resolve())
+    code = loaded(_SUBJECT, resolved)
     with _LOADING:
-        return _module(found, code)
+        return _module(resolved, code)
 
 
 @cache
@@ -79,19 +79,19 @@ def _module(path: str, code: ctypes.CDLL) -> ModuleType:
     if content["version"] != _VERSION or content["ffi"][0] != _FFI:
         problem = f"{path} was made for another version"
         ffi = ".".join(map(str, content["ffi"]))
-        given = [f"header {content['version']}, XLA's interface {ffi}"]
-        given += [f"here: header {_VERSION}, XLA's interface {_FFI}"]
+        details = [f"header {content['version']}, XLA's interface {ffi}"]
+        details += [f"here: header {_VERSION}, XLA's interface {_FFI}"]
         advice = "Build it again: mx.build_op_library([...])."
-        raise explain(AttributeValueError, _SUBJECT, problem, given, advice)
+        raise explain(AttributeValueError, _SUBJECT, problem, details, advice)
     module = ModuleType(Path(path).stem, f"The operations of {path}.")
     module.__file__ = path
-    names = [each["name"] for each in content["operations"]]
-    double = next((each for each in names if names.count(each) > 1), None)
+    names = [operation["name"] for operation in content["operations"]]
+    double = next((name for name in names if names.count(name) > 1), None)
     if double is not None:
         problem, advice = f"{path} describes {double} twice", "Give each operation its own name."
         raise explain(AttributeValueError, _SUBJECT, problem, names, advice)
-    operations = [_described(code, path, each) for each in content["operations"]]
-    enter(operations, [each.name for each in operations if _is_new_build(each)])
+    operations = [_described(code, path, description) for description in content["operations"]]
+    enter(operations, [operation.name for operation in operations if _is_new_build(operation)])
     for made in operations:
         setattr(module, made.definition.name, made)
         setattr(module, made.operation.builder_name, made.wrapper)
@@ -104,20 +104,22 @@ def _is_new_build(made: RegisteredOperation) -> bool:
     Raises:
         AttributeValueError: it would, but stored programs would not mean the same.
     """
-    known = getattr(registry.registered(made.name), "registered", None)
-    if known is None or not known.library:
+    registered_at = getattr(registry.registered(made.name), "registered", None)
+    if registered_at is None or not registered_at.library:
         return False
     from minixla.extension.compatibility import (
         check_compatible,  # a tool, which compares definitions
     )
 
-    report = check_compatible(known, made)
+    report = check_compatible(registered_at, made)
     if not report.ok:
         problem = f"an operation named {made.name} is registered already, and declared otherwise"
-        shown = [f"{known.library}: {known!r}", f"{made.library}: {made!r}"]
-        shown += [f"{each.rule}: {each.subject}: {each.meaning}" for each in report.changes]
+        details = [f"{registered_at.library}: {registered_at!r}", f"{made.library}: {made!r}"]
+        details += [
+            f"{change.rule}: {change.subject}: {change.meaning}" for change in report.changes
+        ]
         advice = "Give the changed operation a new name, or load it in a new process."
-        raise explain(AttributeValueError, _SUBJECT, problem, shown, advice)
+        raise explain(AttributeValueError, _SUBJECT, problem, details, advice)
     return True
 
 
@@ -128,7 +130,7 @@ def _described(code: Any, path: str, content: dict[str, Any]) -> RegisteredOpera
     if shape is None:
         problem, advice = f"{name} has no shape function", "Add .ShapeFn(minixla::UnchangedShape)."
         raise explain(AttributeValueError, _SUBJECT, problem, [path], advice)
-    parts = [content[each] for each in ("attrs", "inputs", "outputs")]
+    parts = [content[key] for key in ("attrs", "inputs", "outputs")]
     definition = Definition.of(name.rpartition(".")[2], *parts)
     made = defined(name, definition, shape, content["doc"], __name__)
     made.library = path
@@ -152,8 +154,8 @@ def _shape_function(code: Any, name: str) -> Callable[..., Any]:
     def shape(context: Any, *inputs: Any) -> Any:
         operation = context.operation
         flat = operation.flat_inputs(inputs)
-        records = [f"o {len(operation.result_types)}", *[f"i {each!r}" for each in flat]]
-        records += [f"a {each} {_text(context.attr(each))}" for each in operation.field_names]
+        records = [f"o {len(operation.result_types)}", *[f"i {item!r}" for item in flat]]
+        records += [f"a {name} {_text(context.attr(name))}" for name in operation.field_names]
         answer = ask(name.encode(), "".join(f"{x}{_RECORD}" for x in records).encode()).decode()
         if answer.startswith("!"):
             raise ValueError(answer[1:])
@@ -189,4 +191,4 @@ def installed_ops() -> dict[str, ModuleType]:
         >>> "zero_out" in mx.installed_ops()
         False
     """
-    return {each.name: each.load() for each in entry_points(group="minixla.ops")}
+    return {point.name: point.load() for point in entry_points(group="minixla.ops")}

@@ -64,17 +64,17 @@ class CustomOperation(DeclaredOperation, Lowered):
                 problem = f"operand {index} is {shape.element_type}, where {kind} is declared"
                 self.refuse("types", problem, f"Convert it: x.astype({str(kind.dtype)!r}).")
         if self.registered.shape_function is None:
-            found = composed_shapes(self, operands)
+            shapes = composed_shapes(self, operands)
         else:
-            found = self._declared_shapes(operands)
-        return self.as_results(found)
+            shapes = self._declared_shapes(operands)
+        return self.as_results(shapes)
 
     def _declared_shapes(self, operands: Sequence[Shape]) -> list[Shape]:
         """The result shapes by the shape function."""
-        given = [PartialShape(each.dimensions) for each in operands]
-        found = self.partial_shapes(given, operands)
+        given = [PartialShape(operand.dimensions) for operand in operands]
+        stated = self.partial_shapes(given, operands)
         shapes = []
-        for index, (partial, kind) in enumerate(zip(found, self.result_types, strict=True)):
+        for index, (partial, kind) in enumerate(zip(stated, self.result_types, strict=True)):
             if isinstance(kind, ForeignType):
                 self.refuse("types", f"output {index} is declared as {kind}", f"{kind.reason}.")
             sizes: Any = partial.dimensions
@@ -85,13 +85,13 @@ class CustomOperation(DeclaredOperation, Lowered):
         return shapes
 
     def partial_shapes(
-        self, given: Sequence[PartialShape], operands: Sequence[Any] = ()
+        self, partial: Sequence[PartialShape], operands: Sequence[Any] = ()
     ) -> list[PartialShape]:
         """What the shape function says for shapes of which not all need be known."""
         function = self.registered.shape_function
         assert function is not None
-        inputs = self.nested_inputs(given)
-        context = Context(self, inputs=self.nested_inputs(operands or given))
+        inputs = self.nested_inputs(partial)
+        context = Context(self, inputs=self.nested_inputs(operands or partial))
         try:
             with jax.ensure_compile_time_eval():  # sizes may be in arrays that the function makes
                 result = function(context, *inputs)
@@ -99,7 +99,7 @@ class CustomOperation(DeclaredOperation, Lowered):
             if stated is None:
                 self._misfit_shapes(result)
             self._check_stated(stated)
-            return [each.shape for each in stated]
+            return [output.shape for output in stated]
         except MinixlaError:
             raise
         except (TypeError, ValueError) as error:
@@ -116,9 +116,9 @@ class CustomOperation(DeclaredOperation, Lowered):
     def _check_stated(self, stated: Sequence[Stated]) -> None:
         """Raise ShapeError if the shape function states another type than the declaration."""
         triples = zip(self.output_labels(), stated, self.result_types, strict=True)
-        for label, each, declared in triples:
-            if each.type is not None and each.type is not declared:
-                problem = f"the shape function says that {label} is {each.type}, where {declared} "
+        for label, shape, declared in triples:
+            if shape.type is not None and shape.type is not declared:
+                problem = f"the shape function says that {label} is {shape.type}, where {declared} "
                 self.refuse("types", f"{problem}is declared", "Return its sizes only.")
 
     def changed(self, change):
@@ -140,22 +140,22 @@ class CustomOperation(DeclaredOperation, Lowered):
             types = {shape.dtype, wide_type(shape.element_type).dtype if is_wide else shape.dtype}
             if array.dtype not in types or array.shape != shape.dimensions:
                 problem = f"{kernel} gives another {name} than is declared"
-                shown = [f"declared: {shape}", f"given: {array.dtype}{list(array.shape)}"]
+                details = [f"declared: {shape}", f"given: {array.dtype}{list(array.shape)}"]
                 advice = "Return an array of this shape and type, or mend the shape function."
-                raise explain(ShapeError, self.builder_name, problem, shown, advice)
+                raise explain(ShapeError, self.builder_name, problem, details, advice)
         return self.as_results(arrays)
 
     def on_strings(self, operands: Sequence[Any]) -> Any:
         """The results of the reference kernel, outside of all programs, as NumPy's arrays."""
         kernel = self.registered.kernels.reference(self)
-        is_traced = any(isinstance(each, Tracer) for each in operands)
+        is_traced = any(isinstance(operand, Tracer) for operand in operands)
         if kernel is None or is_traced:
             what = "it was given traced values" if is_traced else "it has no reference kernel"
             problem, advice = f"it takes or gives strings, but {what}", f"{STRING.reason}."
             raise explain(TransformError, self.builder_name, problem, (), advice)
         arrays = [
-            np.asarray(each, object if kind is STRING else kind.dtype)  # type: ignore[union-attr]  # an element type
-            for each, kind in zip(operands, self.operand_types, strict=True)
+            np.asarray(operand, object if kind is STRING else kind.dtype)  # type: ignore[union-attr]  # an element type
+            for operand, kind in zip(operands, self.operand_types, strict=True)
         ]
         return self.as_results(list(map(np.asarray, self._results_of(kernel, arrays, REFERENCE))))
 
@@ -178,8 +178,8 @@ class CustomOperation(DeclaredOperation, Lowered):
 
     def run_python(self, kernel: PythonKernel, operands: Sequence[Any], platform: str) -> list[Any]:
         """The results of a kernel that is a function of traced values."""
-        found, trace = self._results_of(kernel, operands, platform), current_trace()
-        return [trace.lift(each, self.builder_name) for each in found]
+        results, trace = self._results_of(kernel, operands, platform), current_trace()
+        return [trace.lift(result, self.builder_name) for result in results]
 
     def stablehlo(self, emit, operands, shapes, results):
         kernel = self.registered.kernels.chosen(self, emit, shapes)
@@ -203,11 +203,11 @@ class CustomOperation(DeclaredOperation, Lowered):
 
     def _pushed(self, rule: Any, primals: Any, tangents: Any, results: Any) -> Any:
         """The tangents by the rule that the author gave."""
-        given = [_instantiated(t, p) for t, p in zip(tangents, primals, strict=True)]
+        instantiated = [_instantiated(t, p) for t, p in zip(tangents, primals, strict=True)]
         flat = as_tuple(results)
         context = Context(self, "", self.nested_inputs(primals), self.nested_outputs(flat))
-        found = _asked(rule, context, self.nested_inputs(given))
-        moved = self.flat_outputs(found, "the jvp rule")
+        tangents_out = _asked(rule, context, self.nested_inputs(instantiated))
+        moved = self.flat_outputs(tangents_out, "the jvp rule")
         moved = self._checked("tangent", moved, flat)
         return tuple(moved) if type(results) is tuple else moved[0]
 
@@ -215,27 +215,29 @@ class CustomOperation(DeclaredOperation, Lowered):
         """The cotangents of the operands by the gradient that the author gave."""
         rule = self.registered.gradient_rule
         assert rule is not None
-        given = [_instantiated(c, r) for c, r in zip(cotangents, results, strict=True)]
+        instantiated = [_instantiated(c, r) for c, r in zip(cotangents, results, strict=True)]
         context = Context(self, "", self.nested_inputs(operands), self.nested_outputs(results))
-        found = _asked(rule, context, self.nested_outputs(given))
-        found = found if isinstance(found, (list, tuple)) else [found]
-        flat = self.flat(found, self.definition.inputs, self.input_types, "the gradient function")
+        gradients = _asked(rule, context, self.nested_outputs(instantiated))
+        gradients = gradients if isinstance(gradients, (list, tuple)) else [gradients]
+        flat = self.flat(
+            gradients, self.definition.inputs, self.input_types, "the gradient function"
+        )
         return self._checked("cotangent", flat, operands)
 
-    def _checked(self, what: str, given: list[Any], values: Sequence[Any]) -> list[Any]:
+    def _checked(self, what: str, results_given: list[Any], values: Sequence[Any]) -> list[Any]:
         """Derivatives that a rule gave, None for values that have none."""
-        trace, found = current_trace(), []
-        for index, (each, value) in enumerate(zip(given, values, strict=True)):
-            if each is None or not has_tangent(value):
-                found.append(None)
+        trace, checked = current_trace(), []
+        for index, (result, value) in enumerate(zip(results_given, values, strict=True)):
+            if result is None or not has_tangent(value):
+                checked.append(None)
                 continue
-            found.append(trace.lift(each, self.builder_name))
-            if shape_of(found[-1]) is not shape_of(value):
+            checked.append(trace.lift(result, self.builder_name))
+            if shape_of(checked[-1]) is not shape_of(value):
                 problem = f"the {what} {index} of its rule does not fit the value it belongs to"
-                shown = [f"{what}: {shape_of(found[-1])}", f"value: {shape_of(value)}"]
+                details = [f"{what}: {shape_of(checked[-1])}", f"value: {shape_of(value)}"]
                 advice = f"A {what} has the shape and element type of its value, or is None."
-                raise explain(DerivativeError, self.builder_name, problem, shown, advice)
-        return found
+                raise explain(DerivativeError, self.builder_name, problem, details, advice)
+        return checked
 
     def batch(self, operands, dimensions):
         rule: Any = self.registered.batching_rule
@@ -256,12 +258,12 @@ class CustomOperation(DeclaredOperation, Lowered):
                 moved = [_with_one(o) if at is None else m for o, m, at in pairs]
             results = list(as_tuple(self(*moved)))
             places = [0] * len(results)
-            for each in results:
-                if array_shape(each).dimensions[:1] != (size,):
+            for result in results:
+                if array_shape(result).dimensions[:1] != (size,):
                     problem = f"with batching {rule!r} a result has no batch in front"
-                    shown = [f"result {shape_of(each)}, the batch has {size} members"]
+                    details = [f"result {shape_of(result)}, the batch has {size} members"]
                     advice = "The kernel must keep leading dimensions: batch sequentially."
-                    raise explain(TransformError, self.builder_name, problem, shown, advice)
+                    raise explain(TransformError, self.builder_name, problem, details, advice)
         if self.gives_tuple:
             return tuple(results), tuple(places)
         return results[0], places[0]
@@ -271,7 +273,7 @@ class CustomOperation(DeclaredOperation, Lowered):
         # A rule that was found on small arrays is a guess, good enough for layouts alone.
         if self.registered.sharding_notation:
             return "pieces"
-        is_program = any(each.platform == ANY for each in self.registered.kernels.listed)
+        is_program = any(kernel.platform == ANY for kernel in self.registered.kernels.listed)
         return "xla" if is_program else "nobody"
 
     def sharding_rule(self, *operands):
@@ -282,18 +284,22 @@ class CustomOperation(DeclaredOperation, Lowered):
         if notation:
             return notation.rule(operands, results)
         if (self, operands) not in probed:
-            found = probed_rule(self, operands)
-            if found is None:
+            rule = probed_rule(self, operands)
+            if rule is None:
                 return None
-            probed[self, operands] = replace(found, is_custom=True)
+            probed[self, operands] = replace(rule, is_custom=True)
         return probed[self, operands]
 
 
 def reverse_rule(self: CustomOperation, cotangents, operands, results, active) -> Any:
     """The `vjp` of operations that have a gradient: what core asks for then."""
     flat = as_tuple(results)
-    found = pulled(lambda *given: self.pulled(given, operands, flat), as_tuple(cotangents), flat)
-    return [each if flag else None for each, flag in zip(found, active, strict=True)]
+    gradients = pulled(
+        lambda *cotangents_given: self.pulled(cotangents_given, operands, flat),
+        as_tuple(cotangents),
+        flat,
+    )
+    return [gradient if flag else None for gradient, flag in zip(gradients, active, strict=True)]
 
 
 def _asked(rule: Callable[..., Any], context: Context, derivatives: Sequence[Any]) -> Any:
@@ -320,9 +326,9 @@ def composed_shapes(operation: CustomOperation, operands: Sequence[AnyShape]) ->
     function: Callable[..., Any] = operation.lowered
     graph = kept_program(function, tuple(operands), operation.builder_name)
     kinds = operation.result_types
-    found = [getattr(each, "element_type", None) for each in graph.output_shapes]
-    if found != kinds:
+    types = [getattr(shape, "element_type", None) for shape in graph.output_shapes]
+    if types != kinds:
         problem = f"{kernel} gives other types than are declared"
-        shown = [f"declared: {kinds}", f"given: {found}"]
-        raise explain(ShapeError, operation.builder_name, problem, shown, "Convert the results.")
+        details = [f"declared: {kinds}", f"given: {types}"]
+        raise explain(ShapeError, operation.builder_name, problem, details, "Convert the results.")
     return graph.output_shapes

@@ -34,7 +34,7 @@ class PartialShape:
         elif isinstance(sizes, str):
             sizes = _read(sizes)
         elif sizes is not None:
-            sizes = tuple([None if each is None else _size(each) for each in sizes])
+            sizes = tuple([None if size is None else _size(size) for size in sizes])
         self.dimensions: tuple[Size, ...] | None = sizes
 
     @property
@@ -86,8 +86,8 @@ class PartialShape:
     def __getitem__(self, index: Any) -> Any:
         if self.dimensions is None:
             return PartialShape() if isinstance(index, slice) else None
-        found = self.dimensions[index]
-        return PartialShape(found) if isinstance(index, slice) else found
+        entry = self.dimensions[index]
+        return PartialShape(entry) if isinstance(index, slice) else entry
 
     def __len__(self) -> int:
         if self.dimensions is None:
@@ -110,7 +110,8 @@ class PartialShape:
     def __repr__(self) -> str:
         if self.dimensions is None:
             return "?"
-        return f"[{','.join('?' if each is None else str(each) for each in self.dimensions)}]"
+        sizes = ["?" if size is None else str(size) for size in self.dimensions]
+        return f"[{','.join(sizes)}]"
 
 
 def _size(value: Any) -> int:
@@ -126,9 +127,9 @@ def _read(text: str) -> tuple[Size, ...] | None:
         return None
     sizes = text[1:-1].split(",") if len(text) > 2 else []
     is_list = text[:1] == "[" and text[1:][-1:] == "]"
-    if not is_list or not all(re.fullmatch(r"\d+|\?", each) for each in sizes):
+    if not is_list or not all(re.fullmatch(r"\d+|\?", size) for size in sizes):
         raise ValueError(f"a shape is written as '?' or '[2,?]', not {text!r}")
-    return tuple([None if each == "?" else int(each) for each in sizes])
+    return tuple([None if size == "?" else int(size) for size in sizes])
 
 
 class Stated(NamedTuple):
@@ -168,22 +169,22 @@ def stated_shapes(result: Any, lengths: Sequence[int | None]) -> list[Stated] | 
             return whole
     if not isinstance(result, list) or len(result) != len(lengths):
         return None
-    found: list[Stated] = []
-    for each, length in zip(result, lengths, strict=True):
-        own = _of_output(each, length)
-        if own is None:
+    shapes: list[Stated] = []
+    for entry, length in zip(result, lengths, strict=True):
+        output = _of_output(entry, length)
+        if output is None:
             return None
-        found += own
-    return found
+        shapes += output
+    return shapes
 
 
 def _of_output(value: Any, length: int | None) -> list[Stated] | None:
     """Return the stated shapes of one output; None if the value has another form."""
     if length is not None and (not isinstance(value, list) or len(value) != length):
         return None
-    found = [_stated(each) for each in ([value] if length is None else value)]
-    known = [each for each in found if each is not None]
-    return known if len(known) == len(found) else None
+    stated = [_stated(entry) for entry in ([value] if length is None else value)]
+    certain = [entry for entry in stated if entry is not None]
+    return certain if len(certain) == len(stated) else None
 
 
 def _stated(value: Any) -> Stated | None:
@@ -212,7 +213,7 @@ def _listed(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic, jax.Array)):
         return value.tolist()
     is_listed = isinstance(value, Iterable) and not isinstance(value, Mapping)
-    return [_listed(each) for each in value] if is_listed else value
+    return [_listed(element) for element in value] if is_listed else value
 
 
 def add_sizes(first: Size, second: Size) -> Size:

@@ -128,9 +128,9 @@ class RegisteredOperation:
         source = find_source(1)
         if not isinstance(where or {}, Mapping) or not isinstance(priority, (int, float)):
             problem = "a kernel is for values of attributes, and has a number for its priority"
-            shown = [f"where = {where!r}", f"priority = {priority!r}"]
+            details = [f"where = {where!r}", f"priority = {priority!r}"]
             advice = 'Write where={"T": "float"}, priority=1.'
-            raise explain(AttributeValueError, self.name, problem, shown, advice)
+            raise explain(AttributeValueError, self.name, problem, details, advice)
         allowed = self.kernels.allowed({**(where or {}), **attributes})
         platforms = self.kernels.platforms_of(platform)
         is_python = not host and ffi is None
@@ -144,22 +144,24 @@ class RegisteredOperation:
             advice = "They are for one platform: cpu, cuda, rocm, gpu or tpu."
             raise explain(AttributeValueError, self.name, problem, (), advice)
 
-        def register(given: Callable[..., Any]) -> Callable[..., Any]:
-            callable_of(given, self.name, "a kernel")
-            for each in platforms:
-                self.kernels.add(PythonKernel(each, allowed, priority, source, function=given))
-            return given
+        def register(decorated: Callable[..., Any]) -> Callable[..., Any]:
+            callable_of(decorated, self.name, "a kernel")
+            for platform in platforms:
+                self.kernels.add(
+                    PythonKernel(platform, allowed, priority, source, function=decorated)
+                )
+            return decorated
 
         if is_python:
             return register if function is None else register(function)
-        for each in platforms:
+        for platform_name in platforms:
             if host:
-                self.kernels.add(HostKernel(each, allowed, priority, source))
+                self.kernels.add(HostKernel(platform_name, allowed, priority, source))
             else:
-                target = register_target(self.name, str(ffi), library, each)
-                own: Any = {"target": target, "aliases": dict(aliases or {})}
-                own["inferred"] = tuple(inferred)
-                self.kernels.add(ForeignKernel(each, allowed, priority, source, **own))
+                target = register_target(self.name, str(ffi), library, platform_name)
+                options: Any = {"target": target, "aliases": dict(aliases or {})}
+                options["inferred"] = tuple(inferred)
+                self.kernels.add(ForeignKernel(platform_name, allowed, priority, source, **options))
         return None
 
     def _check_aliases(self, aliases: Mapping[str, str], is_compiled: bool) -> None:
@@ -179,7 +181,7 @@ class RegisteredOperation:
 
     def _check_inferred(self, names: Sequence[str], is_compiled: bool) -> None:
         """Refuses what follows from no input, or where the kernel is no compiled code."""
-        wrong = next((each for each in names if each not in self.definition.inferred), None)
+        wrong = next((name for name in names if name not in self.definition.inferred), None)
         if wrong is not None or (names and not is_compiled):
             problem = f"{wrong} is no attribute that follows from inputs"
             if wrong is None:
@@ -236,10 +238,10 @@ class RegisteredOperation:
     def _refuse_second(self, rule: str) -> None:
         zero = self.operation.zero_derivative
         rules = {"gradient": self.gradient_rule, "jvp": self.forward_rule}
-        found = [name for name, each in rules.items() if each is not None]
-        found += ["not_differentiable"] if zero is not None else []
-        if found:
-            problem = f"{rule} is given, but the operation has {found[0]} already"
+        registered = [name for name, rule in rules.items() if rule is not None]
+        registered += ["not_differentiable"] if zero is not None else []
+        if registered:
+            problem = f"{rule} is given, but the operation has {registered[0]} already"
             advice = "One of gradient, jvp and not_differentiable says what the derivative is."
             raise explain(TransformError, self.name, problem, (), advice)
 

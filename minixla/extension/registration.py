@@ -97,7 +97,7 @@ def checked_name(name: Any) -> None:
 
 def _refuse_reserved(definition: Definition) -> None:
     """Raise AttributeValueError for an attribute name that the operation's function uses."""
-    wrong = next((each for each in definition.attributes if each in _RESERVED), None)
+    wrong = next((attribute for attribute in definition.attributes if attribute in _RESERVED), None)
     if wrong is not None:
         problem = f"an attribute cannot be named {wrong!r}, which the library uses itself"
         advice = f"Choose another name, such as {wrong}_value. Reserved: {', '.join(_RESERVED)}."
@@ -122,17 +122,19 @@ def defined(
         callable_of(shape_function, name, "the shape function")
     space, _, plain = name.rpartition(".")
     space = space or _NAMESPACE
-    own, inputs = definition.attributes, definition.inputs
-    names = wrappers.distinct_names(own, _is_taken)
+    attributes, inputs = definition.attributes, definition.inputs
+    names = wrappers.distinct_names(attributes, _is_taken)
     members: dict[str, Any] = {
-        field: Field(own[each].kind, own[each].default, None, each, each)
-        for each, field in names.items()
+        field: Field(
+            attributes[attribute].kind, attributes[attribute].default, None, attribute, attribute
+        )
+        for attribute, field in names.items()
     }
     members |= {"__module__": module, "__doc__": wrappers.documentation(definition, doc)}
     members["builder_name"] = re.sub(_WORDS, "_", plain).lower()
     members |= {"namespace": space, "field_names": names, "input_names": tuple(inputs)}
-    lists = {each.name: "..." if definition.is_list(each) else "" for each in inputs.values()}
-    members["operands"] = tuple([f"{each}{dots}" for each, dots in lists.items()])
+    lists = {value.name: "..." if definition.is_list(value) else "" for value in inputs.values()}
+    members["operands"] = tuple([f"{label}{dots}" for label, dots in lists.items()])
     kind: Any = type(plain, (CustomOperation,), members)
     kind.registered = made = RegisteredOperation(definition, kind, shape_function)
     return made
@@ -144,22 +146,22 @@ def enter(made: Sequence[RegisteredOperation], replaced: Collection[str]) -> Non
     Raises:
         AttributeValueError: a name is taken, and not among those whose operation is replaced.
     """
-    for each in made:
-        known, plain = registry.registered(each.name), each.definition.name
-        if known is not None and each.name not in replaced:
-            shown = [f"registered: {getattr(known, 'registered', known)!r}"]
-            problem = f"an operation named {each.name} is registered already"
+    for operation in made:
+        registered, plain = registry.registered(operation.name), operation.definition.name
+        if registered is not None and operation.name not in replaced:
+            details = [f"registered: {getattr(registered, 'registered', registered)!r}"]
+            problem = f"an operation named {operation.name} is registered already"
             advice = "Choose another name, or replace it: register_op(..., replace=True)."
-            raise explain(AttributeValueError, "register_op", problem, shown, advice)
+            raise explain(AttributeValueError, "register_op", problem, details, advice)
         if registry.registered(plain):
-            says = f"{plain} is an operation of XLA's, too: yours is {each.name}."
+            says = f"{plain} is an operation of XLA's, too: yours is {operation.name}."
             warn(f"{says} Put the project's name in front.")
-    for each in made:
-        registry.OTHERS.pop(each.name, None)
-        registry.register(each.operation)
+    for operation in made:
+        registry.OTHERS.pop(operation.name, None)
+        registry.register(operation.operation)
 
 
 def _is_taken(name: str) -> bool:
     """Whether Python or the class of operations uses a name, so that no field can have it."""
-    annotated = any(name in inspect.get_annotations(each) for each in CustomOperation.__mro__)
+    annotated = any(name in inspect.get_annotations(base) for base in CustomOperation.__mro__)
     return name.startswith("_") or annotated or hasattr(CustomOperation, name)

@@ -65,7 +65,9 @@ class ShardingNotation:
         sides = text.split("->") if isinstance(text, str) else []
         if len(sides) != 2:
             _refuse(text, "there must be one arrow")
-        operands, results = (tuple(_tensor(text, each) for each in s.split(",")) for s in sides)
+        operands, results = (
+            tuple(_tensor(text, tensor_text) for tensor_text in s.split(",")) for s in sides
+        )
         names = {n for tensor in (*operands, *results) for d in tensor for n in d}
         chosen = {kind: _names(sets.get(kind, ())) for kind in _SETS}
         kinds = [name for kind in _SETS[:3] for name in chosen[kind]]
@@ -107,8 +109,12 @@ class ShardingNotation:
         sets: dict[str, Any] = {
             kind: frozenset(numbers[name] for name in names) for kind, names in self.sets.items()
         }
-        given = tuple(mapped[:count]), tuple(mapped[count:]), tuple(found[name] for name in order)
-        rule = ShardingRule(*given, **sets, is_custom=True)
+        mapped_sides = (
+            tuple(mapped[:count]),
+            tuple(mapped[count:]),
+            tuple(found[name] for name in order),
+        )
+        rule = ShardingRule(*mapped_sides, **sets, is_custom=True)
         rule.check()
         return rule
 
@@ -122,21 +128,21 @@ class ShardingNotation:
         leading = [(f"{names[0]}_{index}",) for names in batched for index in range(more)]
         return (*leading, *tensor[len(batched) :])
 
-    def _size(self, name: str, size: int, found: dict[str, int], shapes: ShapeList) -> None:
-        known = found.setdefault(name, size)
-        if known == size:
+    def _size(self, name: str, size: int, sizes: dict[str, int], shapes: ShapeList) -> None:
+        known_size = sizes.setdefault(name, size)
+        if known_size == size:
             return
         if not any(name in self.sets[kind] for kind in (NEED_REPLICATION, PERMUTATION)):
-            _refuse(self.text, f"the factor {name} has the sizes {known} and {size}", shapes)
-        found[name] = max(known, size)
+            _refuse(self.text, f"the factor {name} has the sizes {known_size} and {size}", shapes)
+        sizes[name] = max(known_size, size)
 
     def _check_product(
-        self, names: Sequence[str], size: int, found: dict[str, int], shapes: ShapeList
+        self, names: Sequence[str], size: int, sizes: dict[str, int], shapes: ShapeList
     ) -> None:
-        unknown = [name for name in names if name not in found]
-        rest = prod(found[name] for name in names if name in found)
+        unknown = [name for name in names if name not in sizes]
+        rest = prod(sizes[name] for name in names if name in sizes)
         if len(unknown) == 1 and rest and size % rest == 0:
-            found[unknown[0]] = size // rest
+            sizes[unknown[0]] = size // rest
         elif unknown:
             advice = f"its size must be given: sizes={{{unknown[-1]!r}: ...}}"
             _refuse(self.text, f"the factor {unknown[-1]} is no dimension alone; {advice}", shapes)
@@ -144,8 +150,8 @@ class ShardingNotation:
             _refuse(self.text, f"({' '.join(names)}) has the size {rest}, not {size}", shapes)
 
 
-def _names(given: str | Iterable[str]) -> tuple[str, ...]:
-    return tuple(re.split(r"[\s,]+", given.strip()) if isinstance(given, str) else given)
+def _names(stated: str | Iterable[str]) -> tuple[str, ...]:
+    return tuple(re.split(r"[\s,]+", stated.strip()) if isinstance(stated, str) else stated)
 
 
 def _tensor(text: str, inside: str) -> Named:
@@ -154,7 +160,7 @@ def _tensor(text: str, inside: str) -> Named:
         _refuse(text, f"{inside.strip()!r} is no list of factors")
     for several, batched, name in _DIMENSION.findall(inside):
         names = tuple(several.split()) if several or not (batched or name) else (batched or name,)
-        if not names or any(not (batched or _NAME.fullmatch(each)) for each in names):
+        if not names or any(not (batched or _NAME.fullmatch(name)) for name in names):
             _refuse(text, f"{inside.strip()!r} has what is no name of a factor")
         if batched and dimensions:
             _refuse(text, f"{inside.strip()!r} does not have `...` in front")
@@ -166,5 +172,5 @@ def _tensor(text: str, inside: str) -> Named:
 
 
 def _refuse(text: Any, problem: str, shapes: ShapeList = ()) -> NoReturn:
-    given = [repr(text), *([f"shapes: {', '.join(map(str, shapes))}"] if shapes else [])]
-    raise explain(AttributeValueError, _SUBJECT, problem, given, _FORM)
+    details = [repr(text), *([f"shapes: {', '.join(map(str, shapes))}"] if shapes else [])]
+    raise explain(AttributeValueError, _SUBJECT, problem, details, _FORM)

@@ -50,19 +50,19 @@ def read_operation(
         problem = f"{kind.name} is of version {version}, registered is {kind.registered.version}"
         advice = "Load the version of its package that the program was made with, or a newer one."
         raise explain(ImportError_, "import_stablehlo", problem, (), advice)
-    given = {
+    attributes = {
         name: declared.kind.read_foreign(values[name])
         for name, declared in definition.attributes.items()
         if name in values
     }
-    missing = [each for each in definition.inferred if each not in given]
+    missing = [name for name in definition.inferred if name not in attributes]
     if missing:
         inferred = kind.registered.caller.inferred(_nested(definition, shapes))
-        given.update({name: inferred[name] for name in missing if name in inferred})
+        attributes.update({name: inferred[name] for name in missing if name in inferred})
     for name, declared in definition.attributes.items():
-        if name not in given and declared.default is REQUIRED:
+        if name not in attributes and declared.default is REQUIRED:
             raise ValueError(f"has no attribute {name}, which {kind.name} needs")
-    return kind(**{names[name]: value for name, value in given.items()})
+    return kind(**{names[name]: value for name, value in attributes.items()})
 
 
 def _registered(target: str) -> type[DeclaredOperation] | None:
@@ -77,7 +77,7 @@ def _registered(target: str) -> type[DeclaredOperation] | None:
 
 def _nested(definition: Any, shapes: Sequence[Any]) -> list[Any]:
     """The operands' shapes by input; at most one input may be a list."""
-    lists = [definition.is_list(each) for each in definition.inputs.values()]
+    lists = [definition.is_list(value) for value in definition.inputs.values()]
     if sum(lists) > 1:
         raise ValueError("says nothing of how many arrays each of its inputs has")
     rest, count = iter(shapes), len(shapes) - lists.count(False)

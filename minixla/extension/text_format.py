@@ -70,9 +70,9 @@ class Reader:
     def refuse(self, problem: str, advice: str, at: int | None = None) -> NoReturn:
         """Raises AttributeValueError, which shows the place: default, here."""
         place = self.skip() if at is None else at
-        shown = self.text.replace("\n", " ")
-        lines = [f"in {shown!r}, at {shown[place : place + 20]!r}" if place < len(shown) else ""]
-        lines = lines if lines[0] else [f"in {shown!r}, at its end"]
+        line = self.text.replace("\n", " ")
+        lines = [f"in {line!r}, at {line[place : place + 20]!r}" if place < len(line) else ""]
+        lines = lines if lines[0] else [f"in {line!r}, at its end"]
         raise explain(AttributeValueError, self.subject, problem, lines, advice)
 
     def number(self, advice: str) -> int | float:

@@ -33,14 +33,14 @@ STRING = ForeignType(
 )
 _QUANTIZED = "XLA has no quantized type: use integers, with scale and zero point as inputs"
 QUANTIZED = tuple(
-    [ForeignType(f"q{each}", _QUANTIZED) for each in ("int8", "uint8", "int32", "int16", "uint16")]
+    [ForeignType(f"q{name}", _QUANTIZED) for name in ("int8", "uint8", "int32", "int16", "uint16")]
 )
-NUMBERS = tuple([each for each in ELEMENT_TYPES.values() if each.kind != "pred"])
+NUMBERS = tuple([kind for kind in ELEMENT_TYPES.values() if kind.kind != "pred"])
 
 #: The sets that have a name, by the names that each has.
 SETS: dict[str, tuple[DeclaredType, ...]] = {
     "numbertype": (*NUMBERS, *QUANTIZED),
-    "realnumbertype": tuple([each for each in NUMBERS if not each.is_complex]),
+    "realnumbertype": tuple([kind for kind in NUMBERS if not kind.is_complex]),
     "quantizedtype": QUANTIZED,
 }
 #: Other names of these, and of single types.
@@ -57,7 +57,7 @@ def type_name(declared: DeclaredType) -> str:
 
 #: The types by name.
 TYPES: dict[str, DeclaredType] = {
-    type_name(each): each for each in (*ELEMENT_TYPES.values(), STRING, *QUANTIZED)
+    type_name(kind): kind for kind in (*ELEMENT_TYPES.values(), STRING, *QUANTIZED)
 }
 
 
@@ -66,7 +66,7 @@ def proto_name(declared: DeclaredType) -> str:
     return f"DT_{type_name(declared).upper()}"
 
 
-_BY_PROTO_NAME = {proto_name(each): each for each in TYPES.values()}
+_BY_PROTO_NAME = {proto_name(kind): kind for kind in TYPES.values()}
 
 
 def type_named(name: str) -> DeclaredType | None:
@@ -82,8 +82,8 @@ def declared_type(value: Any) -> DeclaredType:
     """
     if isinstance(value, ForeignType):
         return value
-    found = type_named(value) if isinstance(value, str) else None
-    return found or element_type(value)
+    named = type_named(value) if isinstance(value, str) else None
+    return named or element_type(value)
 
 
 def set_names(types: tuple[DeclaredType, ...]) -> str:

@@ -35,14 +35,14 @@ def distinct_names(
         is_taken: returns whether a name cannot be used; default: whether it is a Python keyword.
     """
     declared = list(names)
-    chosen = {each: each for each in declared if not is_taken(each)}
+    chosen = {name: name for name in declared if not is_taken(name)}
     for each in declared:
         if each not in chosen:
             name = each.lstrip("_") or "attribute"
             while is_taken(name) or name in chosen.values():
                 name += "_"
             chosen[each] = name
-    return {each: chosen[each] for each in declared}
+    return {name: chosen[name] for name in declared}
 
 
 def python_name(name: str) -> str:
@@ -52,15 +52,15 @@ def python_name(name: str) -> str:
 
 def given_attributes(definition: Definition) -> list[AttributeDeclaration]:
     """The attributes that are parameters, those without a default first."""
-    own = definition.attributes.values()
-    given = [each for each in own if each.name not in definition.inferred]
-    return sorted(given, key=lambda each: each.default is not REQUIRED)
+    attributes = definition.attributes.values()
+    settable = [attribute for attribute in attributes if attribute.name not in definition.inferred]
+    return sorted(settable, key=lambda attribute: attribute.default is not REQUIRED)
 
 
 def parameter_names(definition: Definition) -> dict[str, str]:
     """Return the parameter names of the inputs, and of the attributes that are parameters."""
     return distinct_names(
-        [*definition.inputs, *[each.name for each in given_attributes(definition)]]
+        [*definition.inputs, *[attribute.name for attribute in given_attributes(definition)]]
     )
 
 
@@ -81,11 +81,13 @@ class Wrapper:
         """The operation's results."""
         subject, definition = self.kind.builder_name, self.definition
         arguments, fields = definition.inputs.values(), self.kind.field_names
-        named = {fields[each.name]: v for each, v in zip(self.given, values, strict=True)}
+        named = {fields[attribute.name]: v for attribute, v in zip(self.given, values, strict=True)}
         if self.has_lists:
             inputs = [
-                operand_list(value, subject, each.name) if definition.is_list(each) else value
-                for each, value in zip(arguments, inputs, strict=True)
+                operand_list(value, subject, argument.name)
+                if definition.is_list(argument)
+                else value
+                for argument, value in zip(arguments, inputs, strict=True)
             ]
         if definition.inferred:
             for name, value in self.inferred(inputs).items():
@@ -93,14 +95,14 @@ class Wrapper:
         if self.has_lists:
             inputs = [
                 one
-                for each, value in zip(arguments, inputs, strict=True)
-                for one in (value if definition.is_list(each) else (value,))
+                for argument, value in zip(arguments, inputs, strict=True)
+                for one in (value if definition.is_list(argument) else (value,))
             ]
         find = self.kind.registered.found_types
         if find is not None:
             missing = {f: F32 for f in fields.values() if f not in named}
             types = find(self.kind(**named, **missing), tuple(map(shape_of, inputs)))
-            named |= {fields[name]: each for name, each in types.items()}
+            named |= {fields[name]: kind for name, kind in types.items()}
         if len(named) == len(fields):  # found sooner than by names
             operation = self.kind(*[named[field] for field in fields.values()])
         else:
@@ -112,18 +114,21 @@ class Wrapper:
 
     def inferred(self, inputs: Sequence[Any]) -> dict[str, Any]:
         """The attributes that follow from the inputs, values or their Shapes."""
-        definition, found = self.definition, dict[str, Any]()
+        definition, inferred_values = self.definition, dict[str, Any]()
         origin: dict[str, ArgumentDeclaration] = {}
 
         def infer(name: str, value: Any, argument: ArgumentDeclaration) -> None:
-            if name in found and found[name] != value:
-                own = [(origin[name], found[name]), (argument, value)]
-                shown = [f"{each.name} says {name} = {v!r}, by {each}" for each, v in own]
+            if name in inferred_values and inferred_values[name] != value:
+                origins = [(origin[name], inferred_values[name]), (argument, value)]
+                details = [
+                    f"{origin_argument.name} says {name} = {v!r}, by {origin_argument}"
+                    for origin_argument, v in origins
+                ]
                 problem = f"inputs do not agree about {name}"
                 raise explain(
-                    ShapeError, self.kind.builder_name, problem, shown, self._advice(name)
+                    ShapeError, self.kind.builder_name, problem, details, self._advice(name)
                 )
-            found[name], origin[name] = value, argument
+            inferred_values[name], origin[name] = value, argument
 
         for argument, value in zip(definition.inputs.values(), inputs, strict=True):
             is_list, attribute = definition.is_list(argument), argument.type
@@ -133,7 +138,7 @@ class Wrapper:
             if not isinstance(attribute, str):
                 continue
             members = value if is_list else (value,)
-            types = tuple([self._type_of(each, argument) for each in members])
+            types = tuple([self._type_of(member, argument) for member in members])
             if isinstance(definition.attributes[attribute].kind, ListKind):
                 self._check(attribute, types, argument)
                 infer(attribute, types, argument)
@@ -141,17 +146,17 @@ class Wrapper:
             for index, each in enumerate(types):
                 if each != types[0]:
                     problem = f"the arrays of {argument.name} are not all of one type"
-                    shown = [f"{argument.name}[{i}] is {kind}" for i, kind in enumerate(types)]
+                    details = [f"{argument.name}[{i}] is {kind}" for i, kind in enumerate(types)]
                     subject, advice = self.kind.builder_name, self._advice(attribute)
-                    raise explain(ShapeError, subject, problem, shown[: index + 1], advice)
+                    raise explain(ShapeError, subject, problem, details[: index + 1], advice)
             if types:
                 self._check(attribute, types[0], argument)
                 infer(attribute, types[0], argument)
         for name in definition.inferred:
             default = definition.attributes[name].default
-            if name not in found and default is not REQUIRED:
-                found[name] = default
-        return found
+            if name not in inferred_values and default is not REQUIRED:
+                inferred_values[name] = default
+        return inferred_values
 
     def _type_of(self, value: Any, argument: ArgumentDeclaration) -> Any:
         if isinstance(value, (str, bytes)) or getattr(value, "dtype", np.dtype(int)).kind in "OSU":
@@ -170,10 +175,10 @@ class Wrapper:
         except MinixlaError:
             raise
         except (TypeError, ValueError) as error:
-            shown = [*map(type_name, value)] if isinstance(value, tuple) else value
-            shown = shown if isinstance(shown, (int, list)) else type_name(shown)
+            details = [*map(type_name, value)] if isinstance(value, tuple) else value
+            details = details if isinstance(details, (int, list)) else type_name(details)
             problem = f"{argument.name} gives {name} a value that it cannot have"
-            lines = [f"{argument}: {name} = {shown}", f"{name} {error}"]
+            lines = [f"{argument}: {name} = {details}", f"{name} {error}"]
             advice = self._advice(name)
             kind = AttributeValueError if isinstance(value, int) else ShapeError
             raise explain(kind, self.kind.builder_name, problem, lines, advice) from None
@@ -181,13 +186,15 @@ class Wrapper:
     def function(self, module: str) -> Callable[..., Any]:
         """The function: inputs in order, then the attributes that do not follow from them."""
         python_names = parameter_names(self.definition)
-        inputs = [python_names[each] for each in self.definition.inputs]
-        names = [python_names[each.name] for each in self.given]
+        inputs = [python_names[value] for value in self.definition.inputs]
+        names = [python_names[attribute.name] for attribute in self.given]
         call = next(name for name in ("_call", "_call_") if name not in python_names.values())
         space: dict[str, Any] = {call: self, "__name__": module}
-        defaults = [each.default for each in self.given if each.default is not REQUIRED]
+        defaults = [
+            attribute.default for attribute in self.given if attribute.default is not REQUIRED
+        ]
         required = len(names) - len(defaults)
-        parameters = [*names[:required], *[f"{each}=None" for each in names[required:]]]
+        parameters = [*names[:required], *[f"{name}=None" for name in names[required:]]]
         name = python_name(self.kind.builder_name)
         source = (
             f"def {name}({', '.join([*inputs, *parameters])}):\n"
@@ -216,16 +223,18 @@ def documentation(definition: Definition, text: str) -> str:
                 lines.append(f"    {names[name]}: {says}.{more}")
             lines.append("")
 
-    given = given_attributes(definition)
-    arguments = [(each.name, _kind_of(definition, each)) for each in definition.inputs.values()]
-    for each in given:
-        says = each.kind.description
-        if each.default is not REQUIRED:
-            says += f"; default: {each.kind.written(each.default)}"
-        arguments.append((each.name, says))
+    settable = given_attributes(definition)
+    arguments = [(value.name, _kind_of(definition, value)) for value in definition.inputs.values()]
+    for attribute in settable:
+        says = attribute.kind.description
+        if attribute.default is not REQUIRED:
+            says += f"; default: {attribute.kind.written(attribute.default)}"
+        arguments.append((attribute.name, says))
     listed("Args", parameters, arguments)
     outputs = definition.outputs.values()
-    listed("Returns", results, [(each.name, _result_of(definition, each)) for each in outputs])
+    listed(
+        "Returns", results, [(output.name, _result_of(definition, output)) for output in outputs]
+    )
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -235,16 +244,18 @@ def _entries(definition: Definition, text: str) -> tuple[str, dict[str, str]]:
     Raises:
         AttributeValueError: an entry names nothing that is declared.
     """
-    known = {*definition.attributes, *definition.inputs, *definition.outputs}
+    names_declared = {*definition.attributes, *definition.inputs, *definition.outputs}
     before: list[str] = []
     entries: dict[str, str] = {}
     last = ""
     for line in inspect.cleandoc(text).splitlines():
         name, colon, rest = line.partition(":")
         if colon and name.isidentifier() and (rest[:1] in ("", " ")):
-            if name not in known:
+            if name not in names_declared:
                 problem = f"the documentation describes {name}, which is not declared"
-                advice = f"It may describe {', '.join(sorted(known))}; indent what is no entry."
+                advice = (
+                    f"It may describe {', '.join(sorted(names_declared))}; indent what is no entry."
+                )
                 raise explain(AttributeValueError, definition.name, problem, [line], advice)
             last, entries[name] = name, rest.strip()
         elif last and line.strip():
@@ -269,5 +280,5 @@ def _result_of(definition: Definition, argument: ArgumentDeclaration) -> str:
     many = "a list of arrays" if definition.is_list(argument) else "an array"
     if not isinstance(argument.type, str):
         return f"{many} of {type_name(argument.type)}"
-    like = [each.name for each in definition.inputs.values() if each.type == argument.type]
+    like = [value.name for value in definition.inputs.values() if value.type == argument.type]
     return f"{many} of the type of `{like[0]}`" if like else f"{many} of type `{argument.type}`"
