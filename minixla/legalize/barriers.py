@@ -14,7 +14,7 @@ def on_hidden(operation: Operation, operands: Sequence[Any], *indices: int) -> A
     """Apply the operation with barriers on the operands at `indices`, by default on all."""
     at = indices or range(len(operands))
     hidden = dict(zip(at, ops.optimization_barrier([operands[i] for i in at]), strict=True))
-    return operation(*[hidden.get(i, each) for i, each in enumerate(operands)])
+    return operation(*[hidden.get(i, operand) for i, operand in enumerate(operands)])
 
 
 def type_of(operand: Value) -> Any:

@@ -98,32 +98,32 @@ class Constants:
 
     def array(self, value: Value) -> np.ndarray | None:
         """Return the numbers of a constant if it is small and does not depend on an input."""
-        found = self._arrays
-        if value in found:
-            return found[value]
+        arrays = self._arrays
+        if value in arrays:
+            return arrays[value]
         if not self._may_be_short(value) or not self(value):
-            found[value] = None
+            arrays[value] = None
             return None
         number = splat_of(value)
         if number is not None and isinstance(value.shape, Shape):
-            found[value] = np.broadcast_to(number, value.shape.dimensions)
-            return found[value]
+            arrays[value] = np.broadcast_to(number, value.shape.dimensions)
+            return arrays[value]
         pending, count = [value], 0
         while pending:
             current = pending[-1]
-            if current in found:
+            if current in arrays:
                 pending.pop()
                 continue
             step, count = current.instruction, count + 1
             if current.literal is not None:
-                found[current] = current.literal.array if _is_known(current.literal) else None
+                arrays[current] = current.literal.array if _is_known(current.literal) else None
                 continue
-            waiting = [] if step is None else [x for x in step.operands if x not in found]
+            waiting = [] if step is None else [x for x in step.operands if x not in arrays]
             if waiting and count < _MOST_STEPS:
                 pending.extend(waiting)
             else:
-                found[current] = None if step is None or waiting else self._evaluated(step)
-        return found[value]
+                arrays[current] = None if step is None or waiting else self._evaluated(step)
+        return arrays[value]
 
     def _may_be_short(self, value: Value) -> bool:
         """Whether a value depends on few instructions and on no input.
@@ -143,38 +143,38 @@ class Constants:
         return not pending
 
     def _evaluated(self, step: Instruction) -> np.ndarray | None:
-        given = [self._arrays[each] for each in step.operands]
+        operand_arrays = [self._arrays[operand] for operand in step.operands]
         is_simple = (
             step.single and step.op.is_plain and step.operands and _is_small(step.results[0])
         )
-        if not is_simple or any(each is None for each in given):
+        if not is_simple or any(array is None for array in operand_arrays):
             return None
         try:
-            return np.asarray(step.op.reference(*given))
+            return np.asarray(step.op.reference(*operand_arrays))
         except (MinixlaError, NotImplementedError):
             return None
 
     def __call__(self, value: Value) -> bool:
         """Whether XLA may know the value while it compiles."""
-        known, pending = self._known, [value]
+        flags_of, pending = self._known, [value]
         while pending:
             current = pending[-1]
-            if current in known:
+            if current in flags_of:
                 pending.pop()
                 continue
             step = current.instruction
             if step is None or step.op.__class__ is OptimizationBarrier:
-                known[current] = False
+                flags_of[current] = False
                 continue
-            flags = [known.get(each) for each in step.operands]
+            flags = [flags_of.get(operand) for operand in step.operands]
             if False in flags and _needs_all(step):
-                known[current] = False
+                flags_of[current] = False
                 continue
             if None in flags:
                 pending.append(step.operands[flags.index(None)])
                 continue
-            known[current] = self._of_result(step, current.index)
-        return known[value]
+            flags_of[current] = self._of_result(step, current.index)
+        return flags_of[value]
 
     def _of_result(self, step: Instruction, index: int) -> bool:
         flags = [self._known[operand] for operand in step.operands]
@@ -182,7 +182,8 @@ class Constants:
             return True
         shape = step.shapes[index]
         if isinstance(shape, Shape) and any(
-            isinstance(each.shape, Shape) and each.shape.size == 0 for each in step.operands
+            isinstance(operand.shape, Shape) and operand.shape.size == 0
+            for operand in step.operands
         ):
             return True
         if isinstance(step.op, RunsPrograms):
@@ -210,10 +211,13 @@ def _of_program(step: Instruction, flags: Sequence[bool], index: int) -> bool:
         return flags[index] and body.inputs[index] is body.outputs[index]
     if isinstance(step.op, (Call, Conditional)):
         facts = [CONSTANT if flag else NOTHING for flag in flags]
-        given = [inputs_of(step, number, facts) for number in range(len(programs))]
+        inputs = [inputs_of(step, number, facts) for number in range(len(programs))]
         with nested():
-            pairs = zip(programs, given, strict=True)
-            return all(_is_constant_output(each, own, index) for each, own in pairs)
+            pairs = zip(programs, inputs, strict=True)
+            return all(
+                _is_constant_output(program, program_inputs, index)
+                for program, program_inputs in pairs
+            )
     return False
 
 
@@ -248,7 +252,7 @@ def _simplified(step: Instruction, flags: list[bool]) -> bool:
         is_unsigned = shape.element_type.kind in ("unsigned", "pred")
         return (
             (isinstance(op, _ALIKE) and is_same(operands[0], operands[1]))
-            or (isinstance(op, _ZERO) and any(holds_only(each, 0) for each in operands))
+            or (isinstance(op, _ZERO) and any(holds_only(operand, 0) for operand in operands))
             or (isinstance(op, _ONES) and any(map(_has_all_bits, operands)))
             or (isinstance(op, _UNIT) and holds_only(operands[1], 1))
             or (isinstance(op, _BOUNDED) and is_unsigned and any(flags))
@@ -277,8 +281,8 @@ def is_same(first: Value, second: Value, depth: int = _DEPTH) -> bool:
     if one is None or other is None or first.index != second.index or not depth:
         return False
     if first.literal is not None and second.literal is not None:
-        known = _is_known(first.literal) and _is_known(second.literal)
-        return known and first.literal == second.literal
+        are_known = _is_known(first.literal) and _is_known(second.literal)
+        return are_known and first.literal == second.literal
     if one.op is not other.op or len(one.operands) != len(other.operands):
         return False
     pairs = zip(one.operands, other.operands, strict=True)
@@ -323,8 +327,8 @@ def _is_known(literal: Literal) -> bool:
 
 def holds_only(value: Value, number: Any) -> bool:
     """Whether a value is a constant that repeats one number."""
-    found = splat_of(value)
-    return found is not None and bool(found == number)
+    repeated = splat_of(value)
+    return repeated is not None and bool(repeated == number)
 
 
 def _is_small(value: Value) -> bool:

@@ -187,7 +187,7 @@ def _load_rules() -> None:
     """Import every module of rules."""
     for package in _PACKAGES:
         path = Path(__file__).with_name(package)
-        for module in sorted(each.stem for each in path.glob("[!_]*.py")):
+        for module in sorted(file.stem for file in path.glob("[!_]*.py")):
             import_module(f"minixla.legalize.{package}.{module}")
 
 
@@ -242,14 +242,14 @@ def disabled(
 
 
 def _names(platform: str, rule: Any) -> list[str]:
-    known = rules_of(platform)
+    rules = rules_of(platform)
     if rule is None:
-        return list(known)
+        return list(rules)
     several: Any = rule if isinstance(rule, (list, tuple, set, frozenset)) else (rule,)
-    names = [getattr(each, "__name__", each) for each in several]
-    unknown = [name for name in names if name not in known]
+    names = [getattr(item, "__name__", item) for item in several]
+    unknown = [name for name in names if name not in rules]
     if unknown:
         problem = f"{platform} has no rule {unknown[0]!r}"
-        advice = f"Give one of {', '.join(known) or 'none'}; or leave it out for all rules."
+        advice = f"Give one of {', '.join(rules) or 'none'}; or leave it out for all rules."
         raise explain(AttributeValueError, "disabled", problem, advice=advice)
     return names

@@ -39,10 +39,10 @@ def legalized(graph: Graph, target: Target, inputs: Sequence[Fact] = ()) -> Grap
     facts = tuple(inputs or (NOTHING,) * len(graph.inputs))
     key_of_facts = (*key, facts)
     if key_of_facts not in graph.memo:
-        found = _Pass(graph, facts, target, table).run().pruned()
+        legalized_graph = _Pass(graph, facts, target, table).run().pruned()
         # The graph is legalized already, perhaps for other facts about its inputs.
-        found.memo[(*key, "seen") if found is graph else key] = True
-        graph.memo[key_of_facts] = found
+        legalized_graph.memo[(*key, "seen") if legalized_graph is graph else key] = True
+        graph.memo[key_of_facts] = legalized_graph
     return graph.memo[key_of_facts]
 
 
@@ -74,8 +74,10 @@ class _Pass:
         self.graph, self.table, self.used = graph, table, used
         self.instructions: list[Instruction] = []
         self.values: dict[Value, Value] = {}
-        known = Constants(graph, facts)
-        self.target = target._replace(is_constant=known, array=known.array, note=known.note)
+        constants = Constants(graph, facts)
+        self.target = target._replace(
+            is_constant=constants, array=constants.array, note=constants.note
+        )
 
     def run(self) -> Graph:
         """Return the new graph, or the old one if nothing changed."""
@@ -127,16 +129,16 @@ class _Pass:
         if rule.folds or rule.reads_graph or not self._is_by_shapes(operands):
             self._trace(rule, op, step, operands, used)
             return
-        shapes, target = tuple([each.shape for each in operands]), Target(*self.target[:4])
+        shapes, target = tuple([operand.shape for operand in operands]), Target(*self.target[:4])
         program = _replacement(op, shapes, rule, target)
         if any(map(self._may_change, program.instructions)):
             facts, used = tuple(map(self._fact, operands)), (*used, rule)
             program = _legalized_replacement(op, shapes, facts, used, target, state.disabled_rules)
         values, source = dict(zip(program.inputs, operands, strict=True)), step.source
-        for each in program.instructions:
-            inputs = tuple([values[value] for value in each.operands])
-            made = Instruction(each.op, inputs, each.result_shapes, source)
-            values.update(zip(each.results, made.results, strict=True))
+        for instruction in program.instructions:
+            inputs = tuple([values[value] for value in instruction.operands])
+            made = Instruction(instruction.op, inputs, instruction.result_shapes, source)
+            values.update(zip(instruction.results, made.results, strict=True))
             self.instructions.append(made)
         outputs = [values[value] for value in program.outputs]
         self.values.update(zip(step.results, outputs, strict=True))
@@ -151,24 +153,25 @@ class _Pass:
         """Whether a program for any operands with these facts serves as the replacement."""
         are_distinct = 0 < len(operands) == len(set(operands))
         return are_distinct and not any(
-            splat_of(each) is None and self.target.array(each) is not None for each in operands
+            splat_of(operand) is None and self.target.array(operand) is not None
+            for operand in operands
         )
 
     def _trace(
         self, rule: Rule, op: Operation, step: Instruction, operands: Any, used: tuple[Rule, ...]
     ) -> None:
         trace: Any = GraphTrace(state.trace)
-        known = self.target
-        target = known._replace(
-            is_constant=lambda operand: known.is_constant(operand._value),
-            array=lambda operand: known.array(operand._value),
-            note=lambda operand, name: known.note(operand._value, name),
+        outer = self.target
+        target = outer._replace(
+            is_constant=lambda operand: outer.is_constant(operand._value),
+            array=lambda operand: outer.array(operand._value),
+            note=lambda operand, name: outer.note(operand._value, name),
         )
         with held("source", step.source), tracing(trace):
             tracers = [GraphTracer(trace, value) for value in operands]
             folded = self._folded(op, operands) if rule.folds else None
             results = folded or as_tuple(rule.replace(op, tracers, target))
-            outputs = [trace.capture(each, rule.name) for each in results]
+            outputs = [trace.capture(result, rule.name) for result in results]
         for made in trace.instructions:
             self.add(made, self.all(made.operands), (*used, rule))
         self.values.update(zip(step.results, self.all(outputs), strict=True))
@@ -176,7 +179,7 @@ class _Pass:
     def _folded(self, op: Operation, operands: Sequence[Value]) -> tuple[np.ndarray, ...] | None:
         """Compute an operation on constants whose numbers are known."""
         arrays = [self.target.array(value) for value in operands]
-        return None if any(each is None for each in arrays) else as_tuple(op.reference(*arrays))
+        return None if any(array is None for array in arrays) else as_tuple(op.reference(*arrays))
 
     def _with_programs(self, step: Instruction, operands: Sequence[Value]) -> Operation:
         """Return the operation with its programs legalized, except reducers."""
@@ -187,12 +190,13 @@ class _Pass:
         inputs: dict[int, tuple[Graph, tuple[Fact, ...]]] = {}
         by_identity: dict[int, Graph] = {}
         for number, program in enumerate(op.computations):
-            own = inputs_of(step, number, facts)
-            _, before = inputs.get(id(program), (program, own))  # several branches may share it
-            inputs[id(program)] = program, tuple([a | b for a, b in zip(before, own, strict=True)])
+            after = inputs_of(step, number, facts)
+            _, before = inputs.get(id(program), (program, after))  # several branches may share it
+            merged = tuple([a | b for a, b in zip(before, after, strict=True)])
+            inputs[id(program)] = program, merged
         with nested():
-            for key, (program, own) in inputs.items():
-                by_identity[key] = legalized(program, self.target, own)
+            for key, (program, merged) in inputs.items():
+                by_identity[key] = legalized(program, self.target, merged)
         if all(id(program) == key for key, program in by_identity.items()):
             return op
         return op.changed(lambda value: _exchanged(value, by_identity))
@@ -203,14 +207,14 @@ class _Pass:
         if target.is_constant(value):
             number = splat_of(value)
             return CONSTANT if number is None else Fact(True, np.asarray(number).tobytes())
-        found = {name: note(value, target) for name, note in NOTES.items()}
-        notes = tuple([(name, each) for name, each in found.items() if each])
+        notes_by_name = {name: note(value, target) for name, note in NOTES.items()}
+        notes = tuple([(name, fact) for name, fact in notes_by_name.items() if fact])
         return Fact(False, None, notes) if notes else NOTHING
 
     def _notes(self, notes: Annotations) -> Annotations:
         values, rules = (
-            {self.values.get(value, value): note for value, note in each.items()}
-            for each in (notes.values, notes.rules)
+            {self.values.get(value, value): note for value, note in by_value.items()}
+            for by_value in (notes.values, notes.rules)
         )
         return Annotations(values, notes.outputs, notes.meshes, rules)
 
@@ -254,5 +258,5 @@ def _type_of(step: Instruction) -> ElementType | None:
 
 def _exchanged(value: Any, programs: dict[int, Graph]) -> Any:
     if type(value) is tuple:
-        return tuple([_exchanged(each, programs) for each in value])
+        return tuple([_exchanged(element, programs) for element in value])
     return programs.get(id(value), value)

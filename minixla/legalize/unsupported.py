@@ -43,8 +43,8 @@ def unsupported_types(
     if is_of_several:
         tables.append(_UNSUPPORTED_TOGETHER.get(platform, {}))
     rows = [(names, types) for table in tables for names, types in table.items()]
-    found = [types for names, types in rows if operation in classes(names)]
-    return tuple(name for types in found for name in types.split())
+    listed = [types for names, types in rows if operation in classes(names)]
+    return tuple(name for types in listed for name in types.split())
 
 
 @lru_cache(maxsize=4096)

@@ -110,22 +110,22 @@ class _Simulated(Process):
         gathering = gatherings.setdefault(key, _Gathering(here, signature))
         if gathering.signature != signature:
             problem = "processes that meet have different operands or attributes"
-            given = [f"{gathering.first}: {gathering.signature}", f"{self.name}: {signature}"]
+            details = [f"{gathering.first}: {gathering.signature}", f"{self.name}: {signature}"]
             advice = "The n-th use by each member of a group is one collective: all must make the "
             advice += "same calls in the same order; give unrelated ones different channels."
-            raise explain(ShapeError, subject, problem, given, advice)
+            raise explain(ShapeError, subject, problem, details, advice)
         values = gathering.values
         values[self.id] = value
         if len(values) == len(members):
             del gatherings[key]
-            gathering.result = combine([values[each] for each in members])
+            gathering.result = combine([values[member] for member in members])
         else:
             where = f"on channel {channel} " if channel else ""
             self.wait(
                 lambda: len(values) == len(members),
                 subject,
                 f"{where}in the group {_listed(members)}",
-                lambda: [each for each in members if each not in values],
+                lambda: [member for member in members if member not in values],
             )
         return gathering.result
 
@@ -136,19 +136,19 @@ class _Simulated(Process):
 
     def start_receive(self, channel: int, from_host: bool) -> int:
         held = from_host and self.simulation.host.get(channel)
-        given = (held.pop(0), True) if held else ()
-        return self._started(_Transfer(self, channel, False, *given), from_host)
+        received = (held.pop(0), True) if held else ()
+        return self._started(_Transfer(self, channel, False, *received), from_host)
 
     def _started(self, transfer: _Transfer, with_host: bool) -> int:
         """The number by which a transfer is finished; not 0, which is that of none."""
         # It is done when it meets its other half, the oldest of another process.
         halves, channel = self.simulation.halves, transfer.channel
         others = () if with_host else halves[channel, not transfer.is_send]
-        found = next((each for each in others if each.process is not self), None)
-        if found is not None:
-            halves[channel, found.is_send].remove(found)
-            transfer.value = found.value = transfer.value if transfer.is_send else found.value
-            transfer.is_done = found.is_done = True
+        partner = next((other for other in others if other.process is not self), None)
+        if partner is not None:
+            halves[channel, partner.is_send].remove(partner)
+            transfer.value = partner.value = transfer.value if transfer.is_send else partner.value
+            transfer.is_done = partner.is_done = True
         elif not with_host:
             halves[channel, transfer.is_send].append(transfer)
         number = next(self.simulation.numbers)
@@ -176,8 +176,8 @@ class _Simulated(Process):
 
 
 def _listed(members: Sequence[ProcessId]) -> str:
-    shown = ", ".join(map(str, members[:16]))
-    return shown if len(members) <= 16 else f"{shown}, ... ({len(members)} processes)"
+    listed = ", ".join(map(str, members[:16]))
+    return listed if len(members) <= 16 else f"{listed}, ... ({len(members)} processes)"
 
 
 class Simulation:
@@ -199,7 +199,7 @@ class Simulation:
     def run(self) -> list[Any]:
         """The results of all processes, partitions innermost, or the first error of one."""
         try:
-            while ready := next((each for each in self.processes if each.can_run), None):
+            while ready := next((process for process in self.processes if process.can_run), None):
                 if not ready.thread.ident:
                     ready.thread.start()
                 ready.turn.release()
@@ -240,12 +240,12 @@ class Simulation:
                 process.turn.release()
                 process.thread.join(0.01)
         # They end as soon as they return to Python, and until then keep nobody from leaving it.
-        self.processes = [each for each in self.processes if each not in running]
+        self.processes = [process for process in self.processes if process not in running]
         for process in running:
             interrupt.add_note(f"{process.name} of mx.simulate is in a function that is not Python")
 
     def _running(self) -> list[_Simulated]:
-        return [each for each in self.processes if each.thread.is_alive()]
+        return [process for process in self.processes if process.thread.is_alive()]
 
     def _deadlock(self) -> DeadlockError:
         given = []

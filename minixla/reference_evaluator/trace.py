@@ -60,7 +60,7 @@ class ReferenceTrace(Trace):
         data = list(map(_data_of, values))
         if self.widen and operation.reads_bits:
             declared = [shape.dtype for shape in operation.array_shapes(shapes)]
-            data = [each.astype(dtype) for each, dtype in zip(data, declared, strict=True)]
+            data = [item.astype(dtype) for item, dtype in zip(data, declared, strict=True)]
         elif self.widen:
             operation = operation.changed(widened)
         try:
@@ -104,8 +104,10 @@ class ReferenceTrace(Trace):
             if self.widen:
                 data = self._convert(data, shape)
             elif data.dtype != shape.dtype or not _fits(data.shape, shape):
-                given = f"the reference rule of {operation.name} gave {data.dtype}{[*data.shape]}"
-                raise AssertionError(f"{given} where its shape rule says {shape}")
+                description = (
+                    f"the reference rule of {operation.name} gave {data.dtype}{[*data.shape]}"
+                )
+                raise AssertionError(f"{description} where its shape rule says {shape}")
         return ReferenceTracer(self, data, shape)
 
 
@@ -113,14 +115,14 @@ def _explained(error: Exception, subject: str, shapes: Sequence[AnyShape], resul
     if isinstance(error, MinixlaError):  # of an operation inside, which it names
         return error
     listed = ", ".join(map(str, results if type(results) is tuple else (results,)))
-    given = [f"operands ({', '.join(map(str, shapes))})"] if shapes else []
+    details = [f"operands ({', '.join(map(str, shapes))})"] if shapes else []
     if isinstance(error, MemoryError):
-        return too_large(subject, f"there is not enough memory to compute {listed}", given)
+        return too_large(subject, f"there is not enough memory to compute {listed}", details)
     if "maximum supported dimension" not in str(error):
         return error
     problem = "NumPy has no arrays of more than 64 dimensions"
     advice = "Run the program compiled, by mx.jit, or merge dimensions."
-    return explain(ShapeError, subject, problem, [*given, f"results {listed}"], advice)
+    return explain(ShapeError, subject, problem, [*details, f"results {listed}"], advice)
 
 
 def _fits(sizes: tuple[int, ...], shape: Shape) -> bool:
@@ -171,7 +173,9 @@ def _wide_graph(graph: Graph) -> Graph:
 
     Its shapes are not inferred: a rule may take the declared types alone.
     """
-    values = {id(each): Value(_wide_shape(each.shape), None, each.index) for each in graph.inputs}
+    values = {
+        id(value): Value(_wide_shape(value.shape), None, value.index) for value in graph.inputs
+    }
     instructions: list[Instruction] = []
 
     def converted(value: Value, shape: AnyShape, source: Source | None) -> Value:
@@ -185,16 +189,22 @@ def _wide_graph(graph: Graph) -> Graph:
         operands = [values[id(value)] for value in step.operands]
         if step.op.reads_bits:  # in its own types, between conversions
             pairs = zip(operands, step.operands, strict=True)
-            made = step.again([converted(wide, own.shape, step.source) for wide, own in pairs])
+            made = step.again(
+                [converted(wide, declared.shape, step.source) for wide, declared in pairs]
+            )
         else:
             shapes = tuple(map(_wide_shape, step.shapes))
             results = shapes[0] if step.single else shapes
             wide = step.op.changed(_wide_inside)
             made = Instruction(wide, tuple(operands), results, step.source)
         instructions.append(made)
-        found = [converted(each, _wide_shape(each.shape), step.source) for each in made.results]
+        found = [
+            converted(result, _wide_shape(result.shape), step.source) for result in made.results
+        ]
         values.update(zip(map(id, step.results), found, strict=True))
-    inputs, outputs = ([values[id(x)] for x in each] for each in (graph.inputs, graph.outputs))
+    inputs, outputs = (
+        [values[id(x)] for x in values_of_side] for values_of_side in (graph.inputs, graph.outputs)
+    )
     return Graph(inputs, instructions, outputs, graph.name)
 
 

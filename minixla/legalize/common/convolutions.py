@@ -13,7 +13,7 @@ from minixla_ops.products.convolution import ConvGeneralDilated
 @legalize(ConvGeneralDilated, "tpu", element_types=COMPLEX)
 def complex_convolutions(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA has no complex convolutions on GPUs, and slow ones on CPUs."""
-    lhs, rhs = ((ops.real(each), ops.imag(each)) for each in operands)
+    lhs, rhs = ((ops.real(operand), ops.imag(operand)) for operand in operands)
     kind = operation.preferred_element_type
     parts = operation.replace(preferred_element_type=kind and kind.real)
     real = parts(lhs[0], rhs[0]) - parts(lhs[1], rhs[1])

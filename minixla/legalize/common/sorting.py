@@ -19,7 +19,7 @@ _CARRIERS = {ELEMENT_TYPES[name]: ELEMENT_TYPES[carrier] for name, carrier in _C
 
 
 def _is_misread(operation: Any, operands: Operands, target: Target) -> bool:
-    return any(type_of(each) in _CARRIERS for each in operands)
+    return any(type_of(operand) in _CARRIERS for operand in operands)
 
 
 @legalize(Sort, "cpu", when=_is_misread)
@@ -30,23 +30,25 @@ def sorts_of_short_types(operation: Any, operands: Operands, target: Target) -> 
 
     The conversion changes NaN and the order of the least numbers of f8e5m2fnuz.
     """
-    kinds = [array_shape(each).element_type for each in operands]
+    kinds = [array_shape(operand).element_type for operand in operands]
 
     def compare(*scalars: Any) -> Any:
-        own = [kind for kind in kinds for _ in range(2)]
-        return evaluate_graph(operation.comparator, list(map(_converted, scalars, own)))[0]
+        element_types = [kind for kind in kinds for _ in range(2)]
+        return evaluate_graph(operation.comparator, list(map(_converted, scalars, element_types)))[
+            0
+        ]
 
     carriers = [_CARRIERS.get(kind, kind) for kind in kinds]
-    given = list(map(_converted, operands, carriers))
-    found = as_sequence(ops.sort(given, compare, operation.dimension, operation.is_stable))
-    return as_results(list(map(_converted, found, kinds)))
+    converted = list(map(_converted, operands, carriers))
+    results = as_sequence(ops.sort(converted, compare, operation.dimension, operation.is_stable))
+    return as_results(list(map(_converted, results, kinds)))
 
 
 def _converted(value: Any, kind: ElementType) -> Any:
-    own = array_shape(value).element_type
-    if own is kind:
+    element_type = array_shape(value).element_type
+    if element_type is kind:
         return value
-    if own.is_integer and kind.is_integer:
+    if element_type.is_integer and kind.is_integer:
         return ops.convert_element_type(value, kind)
     return ops.bitcast_convert_type(value, kind)
 

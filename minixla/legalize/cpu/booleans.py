@@ -23,7 +23,7 @@ def clamped_booleans(operation: Any, operands: Operands, target: Target) -> Any:
     low, operand, high = operands
     sizes = array_shape(operand).dimensions
     low, high = (
-        each if array_shape(each).rank else ops.broadcast_in_dim(each, sizes, ())
-        for each in (low, high)
+        bound if array_shape(bound).rank else ops.broadcast_in_dim(bound, sizes, ())
+        for bound in (low, high)
     )
     return ops.and_(ops.or_(operand, low), high)

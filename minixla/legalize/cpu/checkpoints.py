@@ -27,16 +27,16 @@ def recomputation(operation: Any, operands: Operands, target: Target) -> Any:
     The replacement selects the values by a predicate of the cotangents that always holds, which XLA
     does not see.
     """
-    given = [operands[index] for index in operation.cotangents]
-    numbers = [_is_finite(each) for each in given if _is_selectable(each)]
+    cotangents = [operands[index] for index in operation.cotangents]
+    numbers = [_is_finite(cotangent) for cotangent in cotangents if _is_selectable(cotangent)]
     if not numbers:
         return tuple(operands)
     holds = ops.lt(reduce(ops.add, numbers), np.int32(len(numbers) + 1))
     return tuple(
-        ops.select(holds, each, zeros(array_shape(each)))
-        if index not in operation.cotangents and _is_selectable(each)
-        else each
-        for index, each in enumerate(operands)
+        ops.select(holds, operand, zeros(array_shape(operand)))
+        if index not in operation.cotangents and _is_selectable(operand)
+        else operand
+        for index, operand in enumerate(operands)
     )
 
 

@@ -27,7 +27,7 @@ Layout = tuple[int, ...]
 
 def _is_for_kernel(operation: Any, operands: Operands, target: Target) -> bool:
     """Whether the kernel computes a convolution: of one group, in one or two dimensions."""
-    lhs, rhs = (each.shape for each in operands)
+    lhs, rhs = (operand.shape for operand in operands)
     is_simple = operation.group_count == 1 and lhs.rank in (3, 4)
     if not target.calls_kernels or not is_simple or any(operation.window_reversal):
         return False
@@ -50,7 +50,7 @@ def convolutions_by_kernel(operation: Any, operands: Operands, target: Target) -
     lhs, rhs, out = (shape.with_element_type(wide) for shape in (*shapes, result))
     options, (taken, made) = _attributes(operation, lhs, rhs, out)
     call = CustomCall(TARGETS[kind], (out,), options, operand_layouts=taken, result_layouts=made)
-    (found,) = call(*[convert(each, wide) for each in operands])
+    (found,) = call(*[convert(operand, wide) for operand in operands])
     return convert(found, result.element_type)
 
 
@@ -65,20 +65,25 @@ def _attributes(
     windows = sizes_at(result, numbers.output_spatial_dimensions)
     # As of a kernel's gradient: a few large windows, unless more must be copied for it.
     convolved, correlated = _layouts(numbers, False), _layouts(numbers, True)
-    costs = [sum(each != tuple(sorted(each)[::-1]) for each in x) for x in (correlated, convolved)]
+    costs = [
+        sum(dimensions != tuple(sorted(dimensions)[::-1]) for dimensions in x)
+        for x in (correlated, convolved)
+    ]
     is_correlation = (costs[0], prod(windows)) < (costs[1], prod(kernel))
     is_correlation &= set(it.lhs_dilation) == {1}
     number, last = (features, batch) if is_correlation else (batch, features)
     outputs = result.dimensions[numbers.output_feature_dimension]
     pad = [(0, 0)] * (2 - len(base))
-    given: dict[str, Iterable[int]] = {
+    lists: dict[str, Iterable[int]] = {
         "sizes": (number, *_two(base), last, *_two(kernel), *_two(windows), outputs),
         "padding": chain(*pad, *it.padding),
         "lhs_dilation": _two(it.lhs_dilation),
         "window_strides": _two(it.window_strides),
         "rhs_dilation": _two(it.rhs_dilation),
     }
-    options: dict[str, Any] = {name: np.array([*each], np.int64) for name, each in given.items()}
+    options: dict[str, Any] = {
+        name: np.array([*numbers], np.int64) for name, numbers in lists.items()
+    }
     options |= {"is_correlation": is_correlation, "dim_labels": str(numbers)}
     *taken, made = correlated if is_correlation else convolved
     return tuple(options.items()), (taken, [made])
@@ -97,7 +102,7 @@ def _layouts(numbers: ConvolutionDimensionNumbers, is_correlation: bool) -> tupl
     batch, features, *base = numbers.lhs
     outputs, inputs, *kernel = numbers.rhs
     members, made, *windows = numbers.output
-    base, kernel, windows = (each[::-1] for each in (base, kernel, windows))
+    base, kernel, windows = (dimensions[::-1] for dimensions in (base, kernel, windows))
     if is_correlation:
         return (batch, *base, features), (outputs, *kernel, inputs), (made, members, *windows)
     return (features, *base, batch), (outputs, inputs, *kernel), (made, *windows, members)

@@ -68,7 +68,7 @@ NOTES["quotient"] = _is_quotient
 
 
 def _divides_quotient(operation: Any, operands: Operands, target: Target) -> bool:
-    return any(_is_quotient(each, target) for each in operands)
+    return any(_is_quotient(operand, target) for operand in operands)
 
 
 @legalize(_DIV, "cpu", element_types=INEXACT, when=_divides_quotient)

@@ -14,11 +14,13 @@ from minixla_ops.elementwise.families import FLOATS
 _F4, _POWERS = ELEMENT_TYPES["f4e2m1fn"], ELEMENT_TYPES["f8e8m0fnu"]
 # XLA folds these correctly for f8e8m0fnu. XLA:CPU treats its least number, 2**-127, as 0.
 _RIGHT_OF_POWERS = ("Add", "Mul", "Div", "Min", "Max", "Clamp")
-_ELEMENTWISE = [each for each in REGISTRY.values() if each.is_elementwise and each.operands]
+_ELEMENTWISE = [
+    operation for operation in REGISTRY.values() if operation.is_elementwise and operation.operands
+]
 
 
 @legalize(
-    [each for (_, is_total), each in MEMBERS.items() if is_total],
+    [comparison for (_, is_total), comparison in MEMBERS.items() if is_total],
     "cpu",
     folds=True,
     element_types=FLOATS,

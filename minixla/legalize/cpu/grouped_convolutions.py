@@ -34,7 +34,7 @@ Places = dict[int, int]
 
 
 def _has_slow_batch_groups(operation: Any, operands: Operands, target: Target) -> bool:
-    return _form(operation, *[each.shape for each in operands]) is _by_feature_groups
+    return _form(operation, *[operand.shape for operand in operands]) is _by_feature_groups
 
 
 @legalize(ConvGeneralDilated, "cpu", when=_has_slow_batch_groups)
@@ -44,7 +44,10 @@ def batch_groups(operation: Any, operands: Operands, target: Target) -> Any:
 
 
 def _has_slow_groups(operation: Any, operands: Operands, target: Target) -> bool:
-    return _form(operation, *[each.shape for each in operands]) not in (None, _by_feature_groups)
+    return _form(operation, *[operand.shape for operand in operands]) not in (
+        None,
+        _by_feature_groups,
+    )
 
 
 @legalize(ConvGeneralDilated, "cpu", when=_has_slow_groups)
@@ -115,14 +118,16 @@ def _by_elements(it: ConvGeneralDilated, lhs: Any, rhs: Any) -> Any:
     kernel = ops.transpose(convert(rhs, wide), numbers.rhs)  # [outputs, features, *sizes]
     sizes = [*result.dimensions[:feature], groups, result.dimensions[feature] // groups]
     sizes += result.dimensions[feature + 1 :]
-    spatial = [each + (each > feature) for each in numbers.output_spatial_dimensions]
-    kept = [each for each in range(len(sizes)) if each != feature + 1]
+    spatial = [dimension + (dimension > feature) for dimension in numbers.output_spatial_dimensions]
+    kept = [index for index in range(len(sizes)) if index != feature + 1]
     steps = {feature + 1: 1, **dict(zip(spatial, it.window_strides, strict=True))}
     total: Any = None
     for element, at, offsets in _elements(kernel, it):
         places = dict(zip([feature + 1, *spatial], [at, *offsets], strict=True))
         part = _strided(base, places, steps, {**dict(enumerate(sizes)), feature + 1: 1})
-        part = ops.broadcast_in_dim(ops.reshape(part, [sizes[each] for each in kept]), sizes, kept)
+        part = ops.broadcast_in_dim(
+            ops.reshape(part, [sizes[dimension] for dimension in kept]), sizes, kept
+        )
         weight = ops.reshape(element, sizes[feature : feature + 2])
         weight = ops.broadcast_in_dim(weight, sizes, [feature, feature + 1])
         total = add_cotangents(total, part * weight)
@@ -135,7 +140,7 @@ def _elements(kernel: Any, it: ConvGeneralDilated) -> Iterator[tuple[Any, int, l
     for feature, *index in itertools.product(*map(range, sizes)):
         triples = zip(sizes[1:], index, it.window_reversal, strict=True)
         stored = [size - 1 - i if flag else i for size, i, flag in triples]
-        limits = [outputs, feature + 1, *[each + 1 for each in stored]]
+        limits = [outputs, feature + 1, *[dimension + 1 for dimension in stored]]
         offsets = [i * step for i, step in zip(index, it.rhs_dilation, strict=True)]
         yield ops.slice(kernel, [0, feature, *stored], limits), feature, offsets
 
@@ -163,7 +168,7 @@ def _depthwise_gradient(it: ConvGeneralDilated, lhs: Any, rhs: Any) -> Any:
     joined = ops.concat_in_dim(columns, 0)
     # [*positions, outputs] in the order of the result, whose batch has one member.
     batch, feature, *where = numbers.output
-    permutation = [[*where, feature, batch].index(each) for each in range(result.rank)]
+    permutation = [[*where, feature, batch].index(index) for index in range(result.rank)]
     whole = ops.reshape(joined, [*positions, outputs, 1])
     return convert(ops.transpose(whole, permutation), result.element_type)
 

@@ -16,7 +16,7 @@ def _starts(operation: Any, operands: Operands) -> list[int]:
 
 def _has_unsigned_start(operation: Any, operands: Operands, target: Target) -> bool:
     starts = [operands[i] for i in _starts(operation, operands)]
-    unsigned = [each for each in starts if type_of(each).kind == "unsigned"]
+    unsigned = [start for start in starts if type_of(start).kind == "unsigned"]
     return any(map(target.is_constant, unsigned))
 
 

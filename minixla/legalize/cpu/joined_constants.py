@@ -57,12 +57,12 @@ def _parts(value: Value, kinds: tuple, target: Target) -> tuple | None:
 
 
 def _numbers(value: Value, target: Target) -> np.ndarray | None:
-    found = target.array(value)
-    if found is None or not found.size:
+    array = target.array(value)
+    if array is None or not array.size:
         return None
-    found = distinct(found)
-    numbers = np.abs(found.astype(np.float64))
-    return found.astype(np.float64) if (np.isfinite(numbers) & (numbers > 0)).all() else None
+    array = distinct(array)
+    numbers = np.abs(array.astype(np.float64))
+    return array.astype(np.float64) if (np.isfinite(numbers) & (numbers > 0)).all() else None
 
 
 def _factors(value: Value, target: Target, steps: int = _STEPS) -> _Scale | None:
@@ -80,11 +80,11 @@ def _factors(value: Value, target: Target, steps: int = _STEPS) -> _Scale | None
 
 def _joined(name: str, before: _Scale | None, numbers: np.ndarray, is_first: bool) -> _Scale:
     magnitudes = np.log2(np.abs(numbers))
-    own = _Scale(float(magnitudes.min()), float(magnitudes.max()))
+    scale = _Scale(float(magnitudes.min()), float(magnitudes.max()))
     none = _Scale(0.0, 0.0)
     if name == "Div" and is_first:  # constant / value
-        return own.joined(before or none, -1)
-    return (before or none).joined(own, 1 if name == "Mul" else -1)
+        return scale.joined(before or none, -1)
+    return (before or none).joined(scale, 1 if name == "Mul" else -1)
 
 
 def _is_lost(operation: Any, operands: Operands, target: Target) -> bool:
@@ -98,8 +98,9 @@ def _is_lost(operation: Any, operands: Operands, target: Target) -> bool:
             limits = ml_dtypes.finfo(type_of(operands[0]).dtype)
             least, most = np.log2(float(limits.smallest_normal)), limits.maxexp
             extremes = (whole.low, whole.high, -whole.low, -whole.high)
-            return not all(least <= each < most for each in extremes[:2]) or (
-                operation.name == "Div" and not all(least <= each < most for each in extremes[2:])
+            return not all(least <= extreme < most for extreme in extremes[:2]) or (
+                operation.name == "Div"
+                and not all(least <= extreme < most for extreme in extremes[2:])
             )
     return False
 

@@ -28,7 +28,7 @@ def joined_pads(operation: Any, operands: Operands, target: Target) -> Any:
     first, second = operands
     join: Any = _join(first._value, second._value)
     parts, at, config = join
-    joined = ops.concat_in_dim([GraphTracer(first._trace, each) for each in parts], at)
+    joined = ops.concat_in_dim([GraphTracer(first._trace, part) for part in parts], at)
     return pad_with_zeros(joined, config) if any(map(any, config)) else joined
 
 

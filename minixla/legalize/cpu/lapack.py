@@ -55,7 +55,7 @@ def cholesky_by_lapack(operation: Any, operands: Operands, target: Target) -> An
 def triangular_solve_by_blas(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA:CPU solves in a loop that takes ten times as long as BLAS."""
     wide = wide_type(operands[0])
-    values = [convert(each, wide) for each in operands]
+    values = [convert(operand, wide) for operand in operands]
     result = [array_shape(values[1])]
     (x,) = _lapack("trsm", operation.lapack_options(), values, result, over=1)
     return convert(x, array_shape(operands[1]).element_type)

@@ -39,7 +39,7 @@ def _counts_by_one(operation: Any, counters: Sequence[int]) -> bool:
         test.op.name == "Gt" and test.operands[1] is condition.inputs[index]
     )
     counter = body.inputs[index]
-    others = [each for each in step.operands if each is not counter]
+    others = [operand for operand in step.operands if operand is not counter]
     return is_below and len(others) == 1 and holds_only(others[0], 1)
 
 
@@ -86,8 +86,8 @@ def unsigned_counters(operation: Any, operands: Operands, target: Target) -> Any
 
     def read_as(values: Sequence[Any], types: dict[int, Any]) -> list[Any]:
         return [
-            ops.bitcast_convert_type(each, types[i]) if i in types else each
-            for i, each in enumerate(values)
+            ops.bitcast_convert_type(value, types[i]) if i in types else value
+            for i, value in enumerate(values)
         ]
 
     def condition(*values: Any) -> Any:
@@ -96,5 +96,5 @@ def unsigned_counters(operation: Any, operands: Operands, target: Target) -> Any
     def body(*values: Any) -> list[Any]:
         return read_as(evaluate_graph(operation.body, read_as(values, kinds)), signed)
 
-    found = ops.while_(condition, body, read_as(operands, signed))
-    return tuple(read_as(found, kinds))
+    results = ops.while_(condition, body, read_as(operands, signed))
+    return tuple(read_as(results, kinds))

@@ -30,9 +30,9 @@ def widened_results(operation: Any, operands: Operands, target: Target) -> Any:
 def signs_of_two_bits(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA:CPU takes the s2 constants -1 and -2 for 3 and 2 when it compares."""
     hidden = ops.optimization_barrier(operands)
-    found = operation(*[ops.convert_element_type(each, _S8) for each in hidden])
-    is_number = array_shape(found).element_type is _S8
-    return ops.convert_element_type(found, ELEMENT_TYPES["s2"]) if is_number else found
+    wide = operation(*[ops.convert_element_type(operand, _S8) for operand in hidden])
+    is_number = array_shape(wide).element_type is _S8
+    return ops.convert_element_type(wide, ELEMENT_TYPES["s2"]) if is_number else wide
 
 
 @legalize(classes("ShiftRightLogical"), "cpu", element_types=_NARROW[:2])
@@ -40,14 +40,14 @@ def shifts_of_narrow_types(operation: Any, operands: Operands, target: Target) -
     """XLA:CPU shifts the constant -1 of s2 and s4 as a byte of ones."""
     kind = array_shape(operands[0]).element_type
     unsigned = ELEMENT_TYPES[f"u{kind.bits}"]
-    found = operation(*[ops.bitcast_convert_type(each, unsigned) for each in operands])
-    return ops.bitcast_convert_type(found, kind)
+    shifted = operation(*[ops.bitcast_convert_type(operand, unsigned) for operand in operands])
+    return ops.bitcast_convert_type(shifted, kind)
 
 
 def on_bytes(operation: Any, operands: Operands) -> Any:
     """Apply an operation that moves elements to integers of 8 bits."""
     kind = array_shape(operands[0]).element_type
-    wide = [ops.convert_element_type(each, widened(kind)) for each in operands]
+    wide = [ops.convert_element_type(operand, widened(kind)) for operand in operands]
     return ops.convert_element_type(operation(*wide), kind)
 
 

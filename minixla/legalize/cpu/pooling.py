@@ -36,8 +36,8 @@ def overlapping_windows(operation: Any, operands: Operands, target: Target) -> A
     )
     (chosen,) = KeptCall(selection)(operand)
     base = array_shape(operand)
-    given = [shape_of(each) for each in (chosen, *others)]
-    sums = closed_graph(partial(operation.scattered, base), given, operation.builder_name)
+    shapes = [shape_of(other) for other in (chosen, *others)]
+    sums = closed_graph(partial(operation.scattered, base), shapes, operation.builder_name)
     return KeptCall(sums)(chosen, *others)
 
 

@@ -16,7 +16,7 @@ def _is_beyond(operation: Any, operands: Operands, target: Target) -> bool:
     if exponents is None:
         return True
     numbers = distinct(exponents).astype(object)
-    return any(not 0 <= int(each) < 64 for each in numbers.flat)
+    return any(not 0 <= int(number) < 64 for number in numbers.flat)
 
 
 @legalize(classes("Pow"), "cpu", folds=True, element_types=INTEGERS, when=_is_beyond)
@@ -31,7 +31,7 @@ def integer_power(operation: Any, operands: Operands, target: Target) -> Any:
     # XLA:CPU stores 2 and 4 bits in bytes.
     wide = ELEMENT_TYPES[f"{kind.kind[0]}8"] if kind.bits < 8 else kind
     base, exponent = ops.optimization_barrier(
-        [ops.convert_element_type(each, wide) for each in operands]
+        [ops.convert_element_type(operand, wide) for operand in operands]
     )
     unsigned = ELEMENT_TYPES[f"u{wide.bits}"]
     bits = ops.bitcast_convert_type(exponent, unsigned)

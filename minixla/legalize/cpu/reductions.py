@@ -80,8 +80,8 @@ def _any_nan(operation: Fold, operand: Any, initial: Any) -> Any:
 def _any_nan_merged(operation: Reduce, operand: Any, initial: Any, target: Target) -> Any:
     x, reduced = _merged(operation, operand, target)
     flags = ops.ne(x, x), ops.ne(initial, initial)
-    found = operation(*flags, computation=_any_of(), dimensions_to_reduce=reduced)
-    return ops.reshape(found, _kept_sizes(operation, array_shape(operand)))
+    has_nan = operation(*flags, computation=_any_of(), dimensions_to_reduce=reduced)
+    return ops.reshape(has_nan, _kept_sizes(operation, array_shape(operand)))
 
 
 def _is_along_rows(operation: Reduce, operand: Shape) -> bool:

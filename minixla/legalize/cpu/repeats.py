@@ -29,14 +29,16 @@ def repeated(graph: Graph) -> set[int]:
                 continue
             if not used:
                 used.update(map(id, current.outputs))
-                used.update([id(v) for each in current.instructions for v in each.operands])
+                used.update(
+                    [id(v) for instruction in current.instructions for v in instruction.operands]
+                )
             called = step.op.computations[0]
             counts[id(called)] += 1
             is_whole = all(id(value) in used for value in step.results)
             has_constants = any(value.literal is not None for value in step.operands)
             if not is_whole or has_constants or not _may_be_apart(called):
                 refused.add(id(called))
-    return {each for each, count in counts.items() if count >= _CALLS} - refused
+    return {program for program, count in counts.items() if count >= _CALLS} - refused
 
 
 def _programs(graph: Graph) -> Iterator[Graph]:
@@ -44,9 +46,9 @@ def _programs(graph: Graph) -> Iterator[Graph]:
     seen, waiting = {id(graph)}, [graph]
     while waiting:
         yield (current := waiting.pop())
-        inner = [each for each in current.computations if id(each) not in seen]
+        inner = [computation for computation in current.computations if id(computation) not in seen]
         seen.update(map(id, inner))
-        waiting.extend({id(each): each for each in inner}.values())
+        waiting.extend({id(program): program for program in inner}.values())
 
 
 def _may_be_apart(graph: Graph) -> bool:

@@ -12,7 +12,7 @@ from minixla_ops.helpers.shorthand import zeros_like
 
 def _may_share(operation: Any, operands: Operands, target: Target) -> bool:
     arrays = operands[: len(operands) // 2]
-    return len({each.shape for each in arrays}) < len(arrays)
+    return len({array.shape for array in arrays}) < len(arrays)
 
 
 @legalize(classes("Scatter"), "cpu", when=_may_share)
@@ -23,7 +23,7 @@ def scatters_into_one_array(operation: Any, operands: Operands, target: Target) 
     """
     arrays = operands[: len(operands) // 2]
     copies = [
-        _copied(each, np.int32(number)) if number else each for number, each in enumerate(arrays)
+        _copied(array, np.int32(number)) if number else array for number, array in enumerate(arrays)
     ]
     return operation(*copies, *operands[len(arrays) :])
 

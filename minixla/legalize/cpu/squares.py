@@ -45,7 +45,7 @@ NOTES["square"] = _is_square
 
 
 def _reads_square(operation: Any, operands: Operands, target: Target) -> bool:
-    return any(_is_square(each, target) for each in operands)
+    return any(_is_square(operand, target) for operand in operands)
 
 
 @legalize(

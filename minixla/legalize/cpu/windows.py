@@ -16,7 +16,7 @@ _S8 = ELEMENT_TYPES["s8"]
 
 def _is_cropped(operation: Any, operands: Operands, target: Target) -> bool:
     window = operation.window
-    is_plain = all(each == 1 for each in (*window.base_dilations, *window.sizes))
+    is_plain = all(dilation == 1 for dilation in (*window.base_dilations, *window.sizes))
     sizes = zip(operands[0].shape.dimensions, window.padding, strict=True)
     # If the padded size is negative, the result is empty.
     is_left = all(size + min(low, 0) + min(high, 0) >= 0 for size, (low, high) in sizes)
@@ -51,7 +51,7 @@ def windows_of_crops(operation: Any, operands: Operands, target: Target) -> Any:
 
 
 def _has_several_of_two_bits(operation: Any, operands: Operands, target: Target) -> bool:
-    return len(operands) > 2 and any(type_of(each).bits == 2 for each in operands)
+    return len(operands) > 2 and any(type_of(operand).bits == 2 for operand in operands)
 
 
 @legalize(classes("Reduce"), "cpu", when=_has_several_of_two_bits)
@@ -60,11 +60,11 @@ def several_reductions_of_two_bits(operation: Any, operands: Operands, target: T
 
     The replacement converts these to s8 outside the computation.
     """
-    kinds = [array_shape(each).element_type for each in operands]
+    kinds = [array_shape(operand).element_type for operand in operands]
 
     def as_declared(values: Any) -> list[Any]:
         pairs = zip(values, kinds, strict=False)
-        return [ops.convert_element_type(each, kind) for each, kind in pairs]
+        return [ops.convert_element_type(value, kind) for value, kind in pairs]
 
     def as_wide(values: Any) -> list[Any]:
         pairs = zip(values, kinds, strict=False)
@@ -72,8 +72,8 @@ def several_reductions_of_two_bits(operation: Any, operands: Operands, target: T
 
     def computation(*values: Any) -> tuple[Any, ...]:
         half = len(values) // 2
-        given = [*as_declared(values[:half]), *as_declared(values[half:])]
-        return tuple(as_wide(evaluate_graph(operation.computation, given)))
+        arguments = [*as_declared(values[:half]), *as_declared(values[half:])]
+        return tuple(as_wide(evaluate_graph(operation.computation, arguments)))
 
     half = len(operands) // 2
     arrays, init = as_wide(operands[:half]), as_wide(operands[half:])

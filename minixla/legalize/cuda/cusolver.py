@@ -63,9 +63,9 @@ def lu_by_cusolver(operation: Any, operands: Operands, target: Target) -> Any:
     """
     a = array_shape(operands[0])
     _, pivots, permutation = operation.infer((a,))
-    lu, found, _ = library_call("cusolver_getrf_ffi", {}, operands, [a, pivots, _info(a)])
+    lu, pivots_found, _ = library_call("cusolver_getrf_ffi", {}, operands, [a, pivots, _info(a)])
     exchange = CustomCall("cu_lu_pivots_to_permutation", (permutation,))
-    return lu, found - 1, *exchange(found - 1)
+    return lu, pivots_found - 1, *exchange(pivots_found - 1)
 
 
 def _is_wide(operation: Any, operands: Operands, target: Target) -> bool:
@@ -76,10 +76,10 @@ def _is_wide(operation: Any, operands: Operands, target: Target) -> bool:
 @legalize(Svd, "cuda", when=_is_wide)
 def svd_of_adjoint(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA has no such operation; cuSOLVER's method for large matrices takes tall ones."""
-    found = operation(adjoint(operands[0]))
+    factors = operation(adjoint(operands[0]))
     if not operation.vectors:
-        return found
-    u, s, vh = found
+        return factors
+    u, s, vh = factors
     return adjoint(vh), s, adjoint(u)
 
 
@@ -98,8 +98,8 @@ def svd_by_cusolver(operation: Any, operands: Operands, target: Target) -> Any:
         return operation.finish(
             *library_call("cusolver_gesvd_ffi", options, operands, [a, s, u, vh, info])
         )
-    found = library_call("cusolver_gesvdj_ffi", options, operands, [a, s, u, v, info])
-    _, values, left, right, failed = found
+    factors = library_call("cusolver_gesvdj_ffi", options, operands, [a, s, u, v, info])
+    _, values, left, right, failed = factors
     if not operation.full_matrices:
         left, right = columns(left, 0, k), columns(right, 0, k)
     return operation.finish(a, values, left, adjoint(right), failed)
@@ -123,8 +123,8 @@ def eig_by_cusolver(operation: Any, operands: Operands, target: Target) -> Any:
     values = Shape(a.element_type.complex, a.dimensions[:-1])
     options = {"left": "false", "right": _flag(operation.vectors)}
     shapes = [a, values, a, a, _info(a)]
-    _, found, _, vectors, info = library_call("cusolver_geev_ffi", options, operands, shapes)
-    return operation.where_found(info, found, complex_vectors(found, vectors))
+    _, eigenvalues, _, vectors, info = library_call("cusolver_geev_ffi", options, operands, shapes)
+    return operation.where_found(info, eigenvalues, complex_vectors(eigenvalues, vectors))
 
 
 def complex_vectors(values: Any, vectors: Any) -> Any:

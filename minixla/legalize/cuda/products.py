@@ -20,7 +20,7 @@ _BYTES = (ELEMENT_TYPES["s8"], ELEMENT_TYPES["u8"])
 def _is_odd(operation: Any, operands: Operands, target: Target) -> bool:
     at = operation.dimension_numbers.lhs_contracting_dimensions
     sizes = operands[0].shape.dimensions
-    return bool(at) and prod(sizes[each] for each in at) % 4 != 0
+    return bool(at) and prod(sizes[dimension] for dimension in at) % 4 != 0
 
 
 @legalize(DotGeneral, "cuda", element_types=_BYTES, when=_is_odd)
@@ -45,6 +45,6 @@ def _is_mixed(operation: Any, operands: Operands, target: Target) -> bool:
 @legalize(DotGeneral, "cuda", when=_is_mixed)
 def products_of_mixed_types(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA:GPU compiles few of the pairs of different types."""
-    kinds = [array_shape(each).element_type for each in operands]
+    kinds = [array_shape(operand).element_type for operand in operands]
     wide = summing_type(operation.preferred_element_type, *kinds)
-    return operation(*[convert(each, wide) for each in operands])
+    return operation(*[convert(operand, wide) for operand in operands])

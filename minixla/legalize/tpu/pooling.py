@@ -9,7 +9,7 @@ from minixla_ops.indexing.select_and_scatter import SelectAndScatter
 
 def _is_unknown(operation: Any, operands: Operands, target: Target) -> bool:
     sizes = zip(operation.window_dimensions, operation.window_strides, strict=True)
-    is_supported = sum(each == (1, 1) for each in sizes) > 1
+    is_supported = sum(size == (1, 1) for size in sizes) > 1
     return not is_supported or type_of(operands[0]).bits not in (16, 32)
 
 
