@@ -48,6 +48,11 @@ ROWS: dict[str, tuple[str, Callable[[Any], Any], np.ndarray]] = {
         lambda x: ops.collective_broadcast(x, [[0]]),
         _X,
     ),
+    "reductions_by_gathers": (
+        "cuda rocm tpu",
+        lambda x: ops.all_reduce(x, ops.sub, [[0]]),
+        _X,
+    ),
     "reversed_windows": ("cuda", _convolution(window_reversal=(True, True)), _IMAGES),
     "separate_windows": ("cuda", _pooled, _X),
     "windows_by_slices": ("tpu", _pooled, _X),
