@@ -46,11 +46,15 @@ def _reduction(over_axis: Callable[..., Any], over_dimensions: Callable[..., Any
     return rule
 
 
-def _collective(parameter: str, function: Callable[[Any, Parameters], Any]) -> Any:
+def _collective(function: Callable[..., Any], **given: str) -> Any:
+    """The rule that calls a collective with parameters of the primitive, by argument."""
+
     def rule(ours: Trace, args: Sequence[Any], params: Parameters) -> Any:
-        if not _is_ours(params[parameter]) and passes(ours, args):
+        if not _is_ours(params["axis_name"]) and passes(ours, args):
             return PASS
-        return as_key(function(operand(args[0]), params), jax.typeof(args[0]).dtype)
+        options = {name: params[parameter] for name, parameter in given.items()}
+        result = function(operand(args[0]), _one(params["axis_name"]), **options)
+        return as_key(result, jax.typeof(args[0]).dtype)
 
     return rule
 
@@ -61,46 +65,12 @@ def _axis_index(ours: Trace, args: Sequence[Any], params: Parameters) -> Any:
     return bound_at(ours.parent.for_jax, primitives.axis_index_p, args, params)
 
 
-def _all_gather(x: Any, params: Parameters) -> Any:
-    return named_axes.all_gather(
-        x,
-        _one(params["axis_name"]),
-        axis_index_groups=params["axis_index_groups"],
-        axis=params["all_gather_dimension"],
-        tiled=params["tiled"],
-    )
-
-
-def _psum_scatter(x: Any, params: Parameters) -> Any:
-    return named_axes.psum_scatter(
-        x,
-        _one(params["axis_name"]),
-        axis_index_groups=params["axis_index_groups"],
-        scatter_dimension=params["scatter_dimension"],
-        tiled=params["tiled"],
-    )
-
-
-def _all_to_all(x: Any, params: Parameters) -> Any:
-    return named_axes.all_to_all(
-        x,
-        _one(params["axis_name"]),
-        params["split_axis"],
-        params["concat_axis"],
-        axis_index_groups=params["axis_index_groups"],
-        tiled=params["tiled"],
-    )
-
-
-def _ppermute(x: Any, params: Parameters) -> Any:
-    return named_axes.ppermute(x, _one(params["axis_name"]), params["perm"])
-
-
 def _unchanged(ours: Trace, args: Sequence[Any], params: Parameters) -> Any:
     return PASS if passes(ours, args) else args[0]
 
 
 _SUM = _reduction(named_axes.psum, sum_over)
+_GROUPS = {"axis_index_groups": "axis_index_groups", "tiled": "tiled"}
 
 RULES = {
     primitives.psum_p: _SUM,
@@ -109,8 +79,14 @@ RULES = {
     primitives.pmin_p: _reduction(named_axes.pmin, lambda x, at: jax.numpy.min(x, at)),
     private.pvary_p: _unchanged,
     primitives.axis_index_p: _axis_index,
-    primitives.ppermute_p: _collective("axis_name", _ppermute),
-    primitives.all_gather_p: _collective("axis_name", _all_gather),
-    private.reduce_scatter_p: _collective("axis_name", _psum_scatter),
-    primitives.all_to_all_p: _collective("axis_name", _all_to_all),
+    primitives.ppermute_p: _collective(named_axes.ppermute, perm="perm"),
+    primitives.all_gather_p: _collective(
+        named_axes.all_gather, axis="all_gather_dimension", **_GROUPS
+    ),
+    private.reduce_scatter_p: _collective(
+        named_axes.psum_scatter, scatter_dimension="scatter_dimension", **_GROUPS
+    ),
+    primitives.all_to_all_p: _collective(
+        named_axes.all_to_all, split_axis="split_axis", concat_axis="concat_axis", **_GROUPS
+    ),
 }

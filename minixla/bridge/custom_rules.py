@@ -5,7 +5,6 @@ from typing import Any
 
 import jax
 import jax.core
-from jax.interpreters import ad
 
 import minixla_ops as ops
 from minixla.bridge.passing import PASS, passes
@@ -89,7 +88,7 @@ def _zero(value: Any, is_symbolic: bool) -> Any:
     aval = (value if is_aval else jax.typeof(value)).to_tangent_aval()
     if is_symbolic:
         return jax.custom_derivatives.SymbolicZero(aval)
-    return ad.instantiate_zeros(ad.Zero(aval))
+    return private.instantiate_zeros(private.Zero(aval))
 
 
 def _fitting(value: Any, aval: Any) -> Any:
@@ -190,7 +189,7 @@ class _HijaxFunction:
         """Return the cotangents of the operands."""
         prim = self.prim
         pairs = zip(cotangents, prim.out_avals_flat, strict=True)
-        given = [ad.Zero(a.to_ct_aval()) if c is None else c for c, a in pairs]
+        given = [private.Zero(a.to_ct_aval()) if c is None else c for c, a in pairs]
         outs = jax.tree.unflatten(prim.out_tree, given)
         if type(prim).vjp_bwd is not private.VJPHiPrimitive.vjp_bwd:
             sums = [private.ValAccum(a.to_ct_aval()) for a in prim.in_avals_flat]

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 import jax
-from jax.interpreters import ad
 
 from minixla.bridge.operations import direct
 from minixla.bridge.platforms import PORTABLE
@@ -183,7 +182,9 @@ class _Lowered:
                 raise
             self.operation = Unlowered(of=of)
             return
-        has_rule = primitive in ad.primitive_jvps or primitive in private.primitive_linearizations
+        has_rule = (
+            primitive in private.primitive_jvps or primitive in private.primitive_linearizations
+        )
         if primitive.name in _WHOLE or _is_foreign(primitive) or not _is_ours(self.graph, has_rule):
             graph = self.graph if of.is_portable else of.program_here()[1]
             self.operation = PrimitiveCall(computation=graph, of=of)
@@ -210,7 +211,7 @@ def written_out(graph: Graph, operands: Sequence[Any]) -> list[Any]:
 
 def _is_foreign(primitive: Any) -> bool:
     """Whether a library other than JAX has defined a rule of a primitive."""
-    derivatives = ad.primitive_jvps, private.primitive_linearizations
+    derivatives = private.primitive_jvps, private.primitive_linearizations
     tables = private.fancy_primitive_batchers, *derivatives
     rules = [table.get(primitive) for table in tables]
     return not all(_module_of(rule).startswith("jax") for rule in rules if rule is not None)

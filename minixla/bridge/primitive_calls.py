@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
-from jax.interpreters import ad
 
 from minixla.bridge.passing import bound_at
 from minixla.bridge.platforms import PORTABLE, lowering_platform
@@ -39,8 +38,8 @@ class _WithRules(RunsPrograms):
     def forward(self, primals, tangents):
         of, given = self.of, self._as_jax(primals)
         moving = [zero_of(p) if t is None else t for p, t in zip(given, tangents, strict=True)]
-        if of.primitive in ad.primitive_jvps:
-            found, moved = ad.primitive_jvps[of.primitive](given, moving, **of.params)
+        if of.primitive in private.primitive_jvps:
+            found, moved = private.primitive_jvps[of.primitive](given, moving, **of.params)
         elif of.primitive in private.primitive_linearizations:
             rule = private.primitive_linearizations[of.primitive]
             flags = [each is not None for each in tangents]
@@ -63,19 +62,19 @@ class _WithRules(RunsPrograms):
         of, primitive = self.of, self.of.primitive
         rows = zip(operands, of.in_avals, linear, strict=True)
         given = [
-            ad.UndefinedPrimal(a) if flag else result(state.trace, x, a) for x, a, flag in rows
+            private.UndefinedPrimal(a) if flag else result(state.trace, x, a) for x, a, flag in rows
         ]
         pairs = zip(cotangents, of.out_avals, strict=True)
-        cts = [ad.Zero(a.to_ct_aval()) if c is None else c for c, a in pairs]
+        cts = [private.Zero(a.to_ct_aval()) if c is None else c for c, a in pairs]
         ct = cts if primitive.multiple_results else cts[0]
         if primitive in private.fancy_transposes:
             sums = [
-                private.ValAccum(x.aval.to_ct_aval()) if ad.is_undefined_primal(x) else x
+                private.ValAccum(x.aval.to_ct_aval()) if private.is_undefined_primal(x) else x
                 for x in given
             ]
             private.fancy_transposes[primitive](ct, *sums, **of.params)
             return [or_none(x.freeze()) if isinstance(x, private.ValAccum) else None for x in sums]
-        rule = ad.primitive_transposes.get(primitive)
+        rule = private.primitive_transposes.get(primitive)
         if rule is None:
             raise self._without_rule("transpose")
         found = rule(ct, *given, **of.params)
@@ -158,12 +157,12 @@ class Unlowered(_WithRules):
 
 def zero_of(value: Any) -> Any:
     """Return JAX's symbolic zero for the tangent of a value."""
-    return ad.Zero(jax.typeof(value).to_tangent_aval())
+    return private.Zero(jax.typeof(value).to_tangent_aval())
 
 
 def or_none(value: Any) -> Any:
     """Convert a JAX tangent or cotangent; zero becomes None."""
-    if value is None or isinstance(value, (ad.Zero, jax.custom_derivatives.SymbolicZero)):
+    if value is None or isinstance(value, (private.Zero, jax.custom_derivatives.SymbolicZero)):
         return None
     return None if getattr(value, "dtype", None) == jax.dtypes.float0 else operand(value)
 

@@ -8,7 +8,6 @@ from typing import Any
 import jax
 import jax.extend.core
 import numpy as np
-from jax.interpreters import ad
 from jax.sharding import PartitionSpec
 
 from minixla.bridge.jaxprs import WITH_RULES, evaluate
@@ -122,7 +121,7 @@ class _MappedFunction:
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Return the results and their tangents."""
         pairs = zip(primals, tangents, strict=True)
-        given = [ad.instantiate_zeros(zero_of(p)) if t is None else t for p, t in pairs]
+        given = [private.instantiate_zeros(zero_of(p)) if t is None else t for p, t in pairs]
         found, moved = jax.jvp(self.theirs, tuple(primals), tuple(given))
         return list(map(operand, found)), list(map(or_none, moved))
 
@@ -136,7 +135,9 @@ class _MappedFunction:
         pull, avals = residuals
         pairs = zip(cotangents, avals, strict=True)
         given = [
-            ad.instantiate_zeros(ad.Zero(a.to_ct_aval())) if c is None else _laid_out_as(a, c)
+            private.instantiate_zeros(private.Zero(a.to_ct_aval()))
+            if c is None
+            else _laid_out_as(a, c)
             for c, a in pairs
         ]
         return list(map(or_none, pull(tuple(given))))

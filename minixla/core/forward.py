@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from minixla.core.attributes import Text
 from minixla.core.errors import DerivativeError, explain
 from minixla.core.linear import with_sizes_of, zeros_like
 from minixla.core.operation import DERIVATIVE_ADVICE, Operation
@@ -41,7 +42,8 @@ def refuse_without_derivative(operation: Operation) -> None:
     """Raises DerivativeError where the operation says that it has no derivative."""
     if operation.no_derivative is not None:
         problem = f"it has no derivative: {operation.no_derivative}"
-        given = [f"{name} = {operation.values[name]!r}" for name in operation.telling_attributes]
+        names = [name for name, field in operation.fields.items() if type(field.kind) is Text]
+        given = [f"{name} = {operation.values[name]!r}" for name in names]
         raise explain(DerivativeError, operation.builder_name, problem, given, DERIVATIVE_ADVICE)
 
 

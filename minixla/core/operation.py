@@ -72,7 +72,6 @@ class Operation(Record):
         zero_derivative: why the derivative is zero everywhere (`piecewise constant`), or None.
         no_derivative: why no derivative exists, or None.
         evaluated: the operation without users' rules, see `Graph.evaluated`; None if it has none.
-        telling_attributes: names of attributes without which an error does not say what is called.
         missing_rules: why a rule is left out, by the rule's name.
         linear_operands: indices of the operands that it is linear in, or None.
         jointly_linear: linear in all of them together (`add`), not in each alone (`multiply`).
@@ -104,7 +103,6 @@ class Operation(Record):
     has_side_effect: ClassVar[bool] = False
     zero_derivative: ClassVar[str | None] = None
     no_derivative: ClassVar[str | None] = None
-    telling_attributes: ClassVar[Sequence[str]] = ()
     evaluated: "ClassVar[Operation | None]" = None
     missing_rules: ClassVar[dict[str, str]] = {}
     linear_operands: ClassVar[Sequence[int] | None] = None
@@ -303,11 +301,6 @@ class Operation(Record):
     @property
     def meshes(self) -> Iterable[Any]:
         """The meshes of devices that it names, of which whoever runs it must know."""
-        return ()
-
-    @property
-    def operand_shardings(self) -> Sequence[Any]:
-        """How its operands must lie over devices, of which whoever runs it alone must know."""
         return ()
 
     def sharding_rule(self, *operands: Any) -> ShardingRule | None:

@@ -25,12 +25,16 @@ Pullback = Callable[[Cotangents], Gradients]
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """One recorded step: how to get its operands' cotangents from its results', by index."""
+    """One recorded step: how to get its operands' cotangents from its results', by index.
+
+    `known` is the operands and the results that a rule's pullback computes with.
+    """
 
     targets: Sequence[Target]
     pullback: Pullback | None
     source: Source | None
     operation: Operation | None
+    known: tuple[Sequence[Any], Any] | None = None
 
 
 class ReverseTracer(WrappingTracer):
@@ -102,7 +106,7 @@ class ReverseTrace(Trace):
         targets: list[Target],
         source: Source | None,
     ) -> Results:
-        active = [target is not None for target in targets]
+        active, known = [target is not None for target in targets], None
         if operation.linearize is not None:
             results, pullback = operation.linearize(values, active)
         elif operation.forward is not None or (
@@ -115,13 +119,14 @@ class ReverseTrace(Trace):
             results = self.parent.process(operation, tuple(values))
             refuse_without_derivative(operation)
             pullback = _pullback(operation.vjp, results, values, results, active)
+            known = values, results
         single = type(results) is not tuple
         moved = [has_tangent(results)] if single else list(map(has_tangent, results))
         if operation.zero_derivative is not None or not any(moved):
             return results
-        node = self.record(Node(targets, pullback, source, operation))
-        known = [(node, index) if flag else None for index, flag in enumerate(moved)]
-        return wrapped(self, ReverseTracer, results, known[0] if single else known)
+        node = self.record(Node(targets, pullback, source, operation, known))
+        places = [(node, index) if flag else None for index, flag in enumerate(moved)]
+        return wrapped(self, ReverseTracer, results, places[0] if single else places)
 
     def _record_jvp(
         self, operation: Operation, values: list[Array], targets: list[Target]
@@ -260,7 +265,8 @@ class LinearTrace(Trace):
         triples = zip(operands, shapes, linear, strict=True)
         known = [shape if flag else lift(each, name) for each, shape, flag in triples]
         pullback = _pullback(operation.transpose, results, known, linear)
-        node = self.recorder.record(Node(targets, pullback, _state.source, self.operation))
+        node = Node(targets, pullback, _state.source, self.operation, (known, results))
+        self.recorder.record(node)
         if not isinstance(results, tuple):
             return LinearTracer(self, results, (node, 0))
         tangents = tuple([LinearTracer(self, shape, (node, i)) for i, shape in enumerate(results)])

@@ -6,9 +6,8 @@ from typing import Any, NoReturn
 
 import jax.core
 import numpy as np
-from jax.interpreters import ad
 
-from minixla.core import errors
+from minixla.core import errors, hooks
 from minixla.core.concretization_advice import advice_for
 from minixla.core.errors import (
     ConcretizationError,
@@ -50,11 +49,6 @@ def abstract_value(shape: AnyShape, weak: bool = False) -> jax.core.ShapedArray:
     return jax.core.ShapedArray(shape.dimensions, shape.dtype, weak_type=weak)
 
 
-#: A value that JAX treats as one being differentiated.
-_DIFFERENTIATED: Any = object.__new__(ad.JVPTracer)
-_DIFFERENTIATED.primal = _DIFFERENTIATED.tangent = None
-
-
 class Tracer(jax.core.Tracer):
     """A value that a trace knows more about than its number.
 
@@ -91,7 +85,7 @@ class Tracer(jax.core.Tracer):
         """Tell `jax.closure_convert` whether the value may be differentiated."""
         shape = self._shape
         is_inexact = isinstance(shape, Shape) and shape.element_type.is_inexact
-        return [("tangent", _DIFFERENTIATED)] if is_inexact else []
+        return [("tangent", hooks.engine().DIFFERENTIATED)] if is_inexact else []
 
     @property
     def _debug_info(self) -> NoReturn:

@@ -25,6 +25,7 @@ from minixla.engine.jax_private import eval_trace, fill_hook, jax_trace_in_force
 from minixla.engine.meshes import OnMesh, spec_of
 from minixla.engine.program import jit_staged, stage_for_jax
 from minixla.typing import Array, ArrayLike
+from minixla_ops.programs.runs_programs import RunsPrograms
 
 _NUMBERS = {bool, int, float, complex, type(None)}
 # JAX narrows constants of rules, and takes containers for several arrays.
@@ -211,7 +212,8 @@ def compiled_operation(operation: Operation) -> Callable[..., Results]:
         return current_trace().process(operation, operands)
 
     one_operation.__name__ = operation.builder_name
-    staged, shardings = stage_for_jax(one_operation), operation.operand_shardings
+    staged = stage_for_jax(one_operation)
+    shardings = operation.operand_shardings if isinstance(operation, RunsPrograms) else ()
     mesh = next((sharding.mesh for sharding in shardings if sharding.mesh.axis_names), None)
     if mesh is None:
         return jit_staged(staged)

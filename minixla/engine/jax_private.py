@@ -1,7 +1,8 @@
 """Every private name of JAX that minixla uses, and the hook by which core reads JAX's trace.
 
-No other file imports from `jax._src`. `tests/minixla/engine/test_jax_private.py` prints the names
-that a release of JAX lacks.
+No other file imports from `jax._src`, and no other package from `jax.interpreters`, which may also
+change between releases. `tests/minixla/engine/test_jax_private.py` prints the names that a release
+of JAX lacks.
 """
 
 # ruff: noqa: F401 - other files import the names from here
@@ -9,6 +10,7 @@ that a release of JAX lacks.
 from collections.abc import Callable
 from typing import Any
 
+from jax._src.ad_util import Zero as Zero
 from jax._src.api_util import debug_info as debug_info
 from jax._src.array import ArrayImpl as ArrayImpl
 from jax._src.callback import io_callback_p as io_callback_p
@@ -57,9 +59,15 @@ from jax._src.effects import remat_allowed_effects as remat_allowed_effects
 from jax._src.hijax import CustomVJPTraced as CustomVJPTraced
 from jax._src.hijax import VJPHiPrimitive as VJPHiPrimitive
 from jax._src.hijax import call_hi_primitive_p as call_hi_primitive_p
+from jax._src.interpreters.ad import JVPTracer as JVPTracer
+from jax._src.interpreters.ad import UndefinedPrimal as UndefinedPrimal
 from jax._src.interpreters.ad import ValAccum as ValAccum
 from jax._src.interpreters.ad import fancy_transposes as fancy_transposes
+from jax._src.interpreters.ad import instantiate_zeros as instantiate_zeros
+from jax._src.interpreters.ad import is_undefined_primal as is_undefined_primal
+from jax._src.interpreters.ad import primitive_jvps as primitive_jvps
 from jax._src.interpreters.ad import primitive_linearizations as primitive_linearizations
+from jax._src.interpreters.ad import primitive_transposes as primitive_transposes
 from jax._src.interpreters.batching import AxisData as AxisData
 from jax._src.interpreters.batching import fancy_primitive_batchers as fancy_primitive_batchers
 from jax._src.interpreters.mlir import LoweringParameters as LoweringParameters
@@ -67,6 +75,7 @@ from jax._src.interpreters.mlir import ModuleContext as ModuleContext
 from jax._src.interpreters.mlir import (
     _platform_specific_lowerings as platform_specific_lowerings,
 )
+from jax._src.interpreters.mlir import make_ir_context as make_ir_context
 from jax._src.interpreters.mlir import sanitize_name as sanitize_name
 from jax._src.interpreters.mlir import set_sharding as set_sharding
 from jax._src.interpreters.partial_eval import SaveableType as SaveableType

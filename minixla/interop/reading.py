@@ -14,10 +14,10 @@ import numpy as np
 from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 from jax.extend.mlir.passmanager import PassManager
-from jax.interpreters.mlir import make_ir_context
 
 from minixla.core.errors import ImportError_, MinixlaError, explain
 from minixla.core.shared_contexts import SharedContexts
+from minixla.engine.jax_private import make_ir_context
 from minixla.engine.readers import Refusal, Sent, sent
 from minixla.engine.readers.written_constants import without_constants
 from minixla.engine.text_positions import check_characters

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
-from jax.interpreters.mlir import make_ir_context
 
 from minixla.core.shapes import Shape
+from minixla.engine.jax_private import make_ir_context
 from minixla.engine.subprocesses import Helper, HelperDied, receive, send, stream_to_parent
 
 

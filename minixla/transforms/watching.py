@@ -1,7 +1,6 @@
 """Traces that watch what others evaluate, and what debug_nans and debug_infs look for."""
 
 import copy
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple, TypeAlias
@@ -12,7 +11,7 @@ import numpy as np
 from minixla.core.element_types import element_type
 from minixla.core.errors import InfinityError, MinixlaError, NaNError, explain
 from minixla.core.operation import Operation
-from minixla.core.reverse import Cotangents, Gradients, LinearTracer, Node, Pullback
+from minixla.core.reverse import Cotangents, Gradients, LinearTracer, Node
 from minixla.core.shapes import TupleValue, shape_of_data
 from minixla.core.source import ReverseSource
 from minixla.core.state import held
@@ -115,7 +114,7 @@ class NumberWatch(NamedTuple):
             return pullback(given)
         with self._resting():
             found = pullback(given)
-        self._check_rule("reverse", operation, [*given.values()], found, lambda: _read(pullback))
+        self._check_rule("reverse", operation, [*given.values()], found, lambda: _read(node))
         return found
 
     def jvp(self, operation: Operation) -> Callable[..., Any]:
@@ -174,11 +173,10 @@ def looking_for(trace: Trace, watch: NumberWatch) -> Iterator[None]:
         yield
 
 
-def _read(pullback: Pullback) -> list[object]:
+def _read(node: Node) -> list[object]:
     """The operands and results that a node's pullback computes with."""
-    held = inspect.getclosurevars(pullback).nonlocals
-    results = held.get("results", ())
-    return [*held.get("operands", ()), *(results if type(results) is tuple else [results])]
+    operands, results = node.known or ((), ())
+    return [*operands, *(results if type(results) is tuple else [results])]
 
 
 def numbers(value: object) -> Any:  # noqa: ANN401  # as nested as the value

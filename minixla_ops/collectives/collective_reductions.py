@@ -89,14 +89,6 @@ class _Reducing(collective_groups.Collective, Lowered):
             results.append(self.own_part(whole, size))
         return tuple(results)
 
-    def stablehlo(self, emit, operands, shapes, results):
-        # What XLA's backends know as a reduction.
-        kind = shapes[0].element_type
-        known = ("and", "or") if kind.kind == "pred" else ("add", "mul", "max", "min")
-        is_native = kind.bits != 2 and monoid_of(self.computation) in known
-        rule = collective_groups.Collective if is_native or not emit.platform else Lowered
-        return rule.stablehlo(self, emit, operands, shapes, results)
-
     def is_linear_in(self, variables):
         # Of its own tangents, and `transpose` rejects what is no sum.
         return True

@@ -18,7 +18,7 @@ from minixla.core.operation import EVERY_OPERAND, register
 from minixla.typing import Array
 from minixla_ops.helpers.shorthand import array_shape, as_tuple, splat
 from minixla_ops.programs.call import Call
-from minixla_ops.programs.lowering import Lowered, lowered_program
+from minixla_ops.programs.lowering import Lowered
 from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.random.random_samples import next_state
 
@@ -33,9 +33,7 @@ class Internal(Lowered):
     instead: ClassVar[str]
     dynamic_operands = EVERY_OPERAND
     only_arrays = False
-
-    def stablehlo(self, emit, operands, shapes, results):
-        return emit.expand(lowered_program(self, tuple(shapes)), operands)
+    in_place = True
 
     def forward(self, primals, tangents):
         tracer = partial(ForwardTracer, ForwardTrace(current_trace()))

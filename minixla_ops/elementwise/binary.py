@@ -16,7 +16,7 @@ from minixla_ops.elementwise import families
 from minixla_ops.elementwise import numpy_special as special
 from minixla_ops.elementwise.families import Binary
 from minixla_ops.helpers.casting import cast
-from minixla_ops.helpers.shorthand import array_shape, full_like, ones_like
+from minixla_ops.helpers.shorthand import full_like, ones_like
 from minixla_ops.movement.broadcasting import broadcast_operands
 
 
@@ -190,12 +190,11 @@ class _Extremum(Binary):
     """
 
     element_types = families.ALL
+    lowered_types = families.COMPLEX
     #: How the operand that is chosen compares with the other.
     direction = ""
 
     def lowered(self, lhs, rhs):
-        if not array_shape(lhs).element_type.is_complex:
-            return NotImplemented
         return _chosen(ops.compare(lhs, rhs, self.direction), lhs, rhs)
 
     def derivatives(self, lhs, rhs, result):

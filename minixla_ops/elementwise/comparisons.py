@@ -1,7 +1,7 @@
 """Comparison: the family Compare of XLA, an operation for each direction and order."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -10,11 +10,12 @@ from minixla.core.element_types import ELEMENT_TYPES, F32, ElementType, element_
 from minixla.core.errors import AttributeValueError, explain
 from minixla.core.operation import register
 from minixla.typing import Array, ArrayLike
-from minixla_ops.elementwise.families import ALL, Binary
+from minixla_ops.elementwise.families import ALL, COMPLEX, FLOATS, Binary
 from minixla_ops.elementwise.numpy_special import lexicographic
 from minixla_ops.helpers.shorthand import array_shape, written
 from minixla_ops.movement.broadcasting import broadcast_operands
 
+_OF_SIX_BITS = frozenset(each for each in FLOATS if each.bits == 6)
 _NUMPY: dict[str, np.ufunc] = dict(
     EQ=np.equal, NE=np.not_equal, GE=np.greater_equal, GT=np.greater, LE=np.less_equal, LT=np.less
 )
@@ -40,6 +41,11 @@ class Comparison(Binary):
     direction: ClassVar[str]
     total_order: ClassVar[bool] = False
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        by_parts = frozenset() if cls.direction in ("EQ", "NE") else COMPLEX
+        cls.lowered_types = by_parts | _OF_SIX_BITS if cls.total_order else by_parts
+
     def result_shape(self, operand):
         return operand.with_element_type(ELEMENT_TYPES["pred"])
 
@@ -48,14 +54,13 @@ class Comparison(Binary):
         with np.errstate(all="ignore"):
             if self.total_order and kind.is_float:
                 return np.asarray(holds(total_order(lhs, kind), total_order(rhs, kind)))
-            if self._is_lexicographic(kind):
+            if kind in self.lowered_types:
                 return lexicographic(holds, lhs, rhs)
             return np.asarray(holds(lhs, rhs))
 
     def stablehlo(self, emit, operands, shapes, results):
-        shape: Any = shapes[0]
-        kind = shape.element_type
-        if self._is_lexicographic(kind) or self._is_of_six_bits(kind):
+        kind = shapes[0].element_type
+        if kind in self.lowered_types:
             return super().stablehlo(emit, operands, shapes, results)
         how = _COMPARE_TYPES.get(kind.kind, "FLOAT")
         how = "TOTALORDER" if self.total_order and kind.is_float else how
@@ -63,12 +68,9 @@ class Comparison(Binary):
         return written(emit, text, shapes, results[0])
 
     def lowered(self, lhs, rhs):
-        kind = array_shape(lhs).element_type
-        if self._is_of_six_bits(kind):
-            # XLA crashes on these types. They have no NaN, so f32 gives the same order.
+        if not array_shape(lhs).element_type.is_complex:
+            # XLA crashes on types of 6 bits. They have no NaN, so f32 gives the same order.
             return self(*[ops.convert_element_type(each, F32) for each in (lhs, rhs)])
-        if not self._is_lexicographic(kind):
-            return NotImplemented
         # StableHLO's own has this meaning, but XLA compares only the real parts.
         real, imag = ([part(each) for each in (lhs, rhs)] for part in (ops.real, ops.imag))
         holds = MEMBERS[self.direction, False]()
@@ -77,12 +79,6 @@ class Comparison(Binary):
     def hlo_attributes(self, shapes):
         in_total_order = self.total_order and shapes[0].element_type.is_float
         return {"direction": self.direction, "type": "TOTALORDER" if in_total_order else None}
-
-    def _is_of_six_bits(self, kind: ElementType) -> bool:
-        return self.total_order and kind.is_float and kind.bits == 6
-
-    def _is_lexicographic(self, kind: ElementType) -> bool:
-        return kind.is_complex and self.direction not in ("EQ", "NE")
 
 
 _COMPARE_TYPES = {"pred": "UNSIGNED", "unsigned": "UNSIGNED", "signed": "SIGNED"}

@@ -16,7 +16,7 @@ from minixla_ops.helpers import GIVEN
 from minixla_ops.helpers.batch_dimensions import align_batches
 from minixla_ops.helpers.casting import cast, widened
 from minixla_ops.helpers.shorthand import array_shape
-from minixla_ops.programs.lowering import program_if_lowered
+from minixla_ops.programs.lowering import kept_program
 
 
 def _types(*kinds: str) -> frozenset[ElementType]:
@@ -51,9 +51,11 @@ class Elementwise(Operation):
     #: Whether NumPy computes floats in f64 and complex numbers in c128, whatever the operands'
     #: type: for functions that are not exact, so that the reference is more so than any backend.
     in_double: ClassVar[bool] = False
-    #: `lowered(*operands)`: the result by other operations, for the text; NotImplemented where
-    #: StableHLO has the operation for these operands. An accuracy request is not passed on.
+    #: `lowered(*operands)`: the result by other operations, for the text, if the first operand is
+    #: of `lowered_types`. StableHLO has the operation for the other types. An accuracy request is
+    #: not passed on.
     lowered = GIVEN
+    lowered_types: ClassVar[frozenset[ElementType]] = ALL
     dynamic_operands = EVERY_OPERAND
     is_elementwise = True
 
@@ -95,8 +97,8 @@ class Elementwise(Operation):
         return cast(result, kind) if result.dtype == wide.dtype else result
 
     def stablehlo(self, emit, operands, shapes, results):
-        program = self.lowered and program_if_lowered(self, tuple(shapes))
-        if program is not None:
+        if self.lowered and shapes[0].element_type in self.lowered_types:
+            program = kept_program(self.lowered, tuple(shapes), self.builder_name)
             if program.output_shapes != tuple(results):
                 problem = f"lowered gives {program.output_shapes[0]}, its shape rule {results[0]}"
                 advice = (

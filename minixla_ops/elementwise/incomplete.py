@@ -14,12 +14,19 @@ from minixla.core import REGISTRY, Shape, register
 from minixla.core.attributes import Integers, attribute
 from minixla.core.element_types import F32, F64, element_type
 from minixla.core.hooks import incomplete_program
+from minixla.core.tracing import evaluate_graph
 from minixla.typing import Array
 from minixla_ops.elementwise.families import Elementwise
 from minixla_ops.elementwise.operators import power
 from minixla_ops.helpers import GIVEN
 from minixla_ops.helpers.casting import cast
-from minixla_ops.helpers.shorthand import add_cotangents, full_like, ones_like, zeros_like
+from minixla_ops.helpers.shorthand import (
+    add_cotangents,
+    array_shape,
+    full_like,
+    ones_like,
+    zeros_like,
+)
 from minixla_ops.programs.reference_evaluation import reference_graph
 
 
@@ -49,8 +56,9 @@ class Incomplete(Elementwise):
             result = reference_graph(graph, [cast(each, F64) for each in operands])[0]
         return cast(result, element_type(operands[0].dtype))
 
-    def stablehlo(self, emit, operands, shapes, results):
-        return emit.expand(incomplete_program(type(self), results[0], self.by), operands)
+    def lowered(self, *operands):
+        program = incomplete_program(type(self), array_shape(operands[0]), self.by)
+        return evaluate_graph(program, operands)[0]
 
     def jvp(self, primals, tangents, results):
         # The same expressions in both modes; NaN where the function is.

@@ -12,7 +12,7 @@ from minixla.core.errors import ShapeError, explain
 from minixla.core.linear import add_cotangents, spread
 from minixla.typing import Array, ArrayLike
 from minixla_ops.dynamic_sizes.dimension_sizes import common_sizes
-from minixla_ops.elementwise.families import Elementwise
+from minixla_ops.elementwise.families import COMPLEX, Elementwise
 from minixla_ops.elementwise.numpy_special import maximum, minimum
 from minixla_ops.helpers.batch_dimensions import batch_size, move_batch
 from minixla_ops.helpers.shorthand import array_shape, zeros_like
@@ -162,11 +162,10 @@ class Clamp(Elementwise):
     stablehlo_name = "clamp"
     is_cheap = True
     operands = ("min", "operand", "max")
+    lowered_types = COMPLEX
     numpy = staticmethod(lambda min, operand, max: minimum(maximum(operand, min), max))
 
     def lowered(self, min, operand, max):
-        if not array_shape(operand).element_type.is_complex:
-            return NotImplemented
         return ops.min(ops.max(operand, min), max)
 
     def shape(self, min, operand, max):

@@ -1,7 +1,6 @@
 """Element-wise functions of the chlo dialect: inverse trigonometry, error and gamma functions."""
 
 import math
-from typing import ClassVar
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from minixla_ops.elementwise.families import FLOATS, Binary, Elementwise, Unary,
 from minixla_ops.elementwise.transcendental import FloatUnary
 from minixla_ops.helpers import GIVEN
 from minixla_ops.helpers.casting import cast, emit_converted
-from minixla_ops.helpers.shorthand import array_shape, full_like, ones_like
+from minixla_ops.helpers.shorthand import full_like, ones_like
 from minixla_ops.programs.lowering import kept_program
 from minixla_ops.programs.reference_evaluation import apply_elementwise
 
@@ -34,16 +33,14 @@ class _Special(Elementwise):
 
     element_types = FLOATS
     in_double = True
-    #: Types of fewer bits are computed in f32: MLIR lacks erfc for them.
-    least_bits: ClassVar[int] = 16
+    #: These are computed in f32: MLIR lacks erfc for them.
+    lowered_types = frozenset(each for each in FLOATS if each.bits < 16)
 
     def lowered(self, *operands):
-        if array_shape(operands[0]).element_type.bits >= self.least_bits:
-            return NotImplemented
         return in_f32(self, *operands)
 
     def stablehlo(self, emit, operands, shapes, results):
-        if shapes[0].element_type.bits < self.least_bits:
+        if shapes[0].element_type in self.lowered_types:
             return super().stablehlo(emit, operands, shapes, results)
         return emit.operation(f"chlo.{self.builder_name}", operands, shapes, results)
 
@@ -61,7 +58,7 @@ class _Composed(_SpecialUnary):
 
     #: `composed(operand)`, the result by other operations.
     composed = GIVEN
-    stablehlo = Elementwise.stablehlo
+    lowered_types = FLOATS
 
     def lowered(self, operand):
         return in_f32(self.composed, operand)
@@ -390,7 +387,7 @@ class NextAfter(_Special, Binary):
 
     element_types = FLOATS - {ELEMENT_TYPES["f8e8m0fnu"]}  # chlo's counts on a sign
     zero_derivative = "it is piecewise constant"
-    in_double, least_bits = False, 0
+    in_double, lowered_types = False, frozenset()
 
     def reference(self, lhs, rhs):
         # np.nextafter, which ml_dtypes extends to its types, keeps the sign of lhs for f16 zeros.

@@ -9,7 +9,7 @@ from minixla.core import attribute, register
 from minixla.typing import Array
 from minixla_ops.elementwise import numpy_special as special
 from minixla_ops.elementwise.accuracy import AccuracyAttribute, ResultAccuracy
-from minixla_ops.elementwise.families import INEXACT, Unary, in_f32
+from minixla_ops.elementwise.families import COMPLEX, INEXACT, Unary, in_f32
 from minixla_ops.helpers.shorthand import array_shape
 
 
@@ -190,10 +190,9 @@ class Cbrt(FloatUnary):
 
     stablehlo_name = "cbrt"
     numpy = special.cbrt
+    lowered_types = COMPLEX
 
     def lowered(self, x):
-        if not array_shape(x).element_type.is_complex:
-            return NotImplemented
         a, b = ops.real(x), ops.imag(x)
         # An eighth of a large modulus cannot overflow.
         size, eighth = ops.abs(x), ops.abs(ops.complex(a * 0.125, b * 0.125))
@@ -223,10 +222,9 @@ class Sin(FloatUnary):
 
     stablehlo_name = "sine"
     numpy = np.sin
+    lowered_types = COMPLEX
 
     def lowered(self, x):
-        if not array_shape(x).element_type.is_complex:
-            return NotImplemented
         a, b = ops.real(x), ops.imag(x)
         sine, cosine = ops.sin(a), ops.cos(a)
         # As C99 has it, where the products are 0 * inf or the angle has no sine.
@@ -251,10 +249,9 @@ class Cos(FloatUnary):
 
     stablehlo_name = "cosine"
     numpy = np.cos
+    lowered_types = COMPLEX
 
     def lowered(self, x):
-        if not array_shape(x).element_type.is_complex:
-            return NotImplemented
         a, b = ops.real(x), ops.imag(x)
         sine, cosine = ops.sin(a), ops.cos(a)
         rising, falling = _cosh(b, cosine), _sinh(b, -sine)

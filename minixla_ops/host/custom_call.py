@@ -97,7 +97,6 @@ class CustomCall(Operation):
     no_derivative = "nothing is known of user code: give the calling function a custom rule"
     operands = ("args...",)
     only_arrays = False
-    telling_attributes = ("target_name",)
     target_name: str = attribute(Text(), stablehlo="call_target_name")
     shapes: tuple[AnyShape, ...] = attribute(kinds.Sequence(_ShapeOf()))
     options: tuple[tuple[str, Any], ...] = attribute(_Options(), default=())

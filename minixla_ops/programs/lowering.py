@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import lru_cache, wraps
 from itertools import compress
-from typing import Any, TypeGuard, cast
+from typing import Any, ClassVar, TypeGuard, cast
 
 from minixla.core import TOKEN, AnyShape, Graph, Operation, Shape, TupleShape, element_type
 from minixla.core.derived import batched_graph, jvp_graph
@@ -37,15 +37,14 @@ def kept(make: Function) -> Function:
     return cast(Function, found)
 
 
-class _NotLowered(Exception):  # it is caught where it is raised
-    """The result of `lowered` is NotImplemented."""
-
-
 class Lowered(Operation):
     """Base class of operations that run as a program of others.
 
     Members give `lowered`; all other rules follow from it unless the class gives them.
     """
+
+    #: Whether the text has the program's lines, each at the user's line, in place of a call.
+    in_place: ClassVar[bool] = False
 
     @property
     def is_lowered(self) -> bool:
@@ -62,6 +61,8 @@ class Lowered(Operation):
 
     def stablehlo(self, emit, operands, shapes, results):
         program = lowered_program(self, tuple(shapes))
+        if self.in_place:
+            return emit.expand(program, operands)
         return Call(program).stablehlo(emit, operands, shapes, results)
 
     def jvp(self, primals, tangents, results):
@@ -104,23 +105,6 @@ def is_lowered(operation: Operation) -> TypeGuard[Lowered]:
 def lowered_program(operation: Lowered, shapes: tuple[AnyShape, ...]) -> Graph:
     """Return the program that an operation runs as."""
     return kept_program(operation.lowered, shapes, operation.builder_name)
-
-
-@kept
-def program_if_lowered(operation: Any, shapes: tuple[AnyShape, ...]) -> Graph | None:
-    """Return the program that an operation runs as, or None if `lowered` is not implemented."""
-
-    def function(*operands: object) -> object:
-        found = operation.lowered(*operands)
-        if found is NotImplemented:
-            raise _NotLowered
-        return found
-
-    name = operation.builder_name
-    try:
-        return without_lines(closed_graph(function, shapes, name, name).pruned())
-    except _NotLowered:
-        return None
 
 
 @kept

@@ -39,6 +39,11 @@ class RunsPrograms(Operation):
     #: the first operand and result are tokens.
     write = GIVEN
 
+    @property
+    def operand_shardings(self) -> Sequence[Any]:
+        """The shardings that its operands must have where it runs as a program of its own."""
+        return ()
+
     def enter(self, trace, operands):
         return self._enter(trace, (), operands)
 

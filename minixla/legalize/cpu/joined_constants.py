@@ -1,5 +1,6 @@
 """Products and sums with several constants, which XLA joins into one."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -65,19 +66,6 @@ def _numbers(value: Value, target: Target) -> np.ndarray | None:
     return array.astype(np.float64) if (np.isfinite(numbers) & (numbers > 0)).all() else None
 
 
-def _factors(value: Value, target: Target, steps: int = _STEPS) -> _Scale | None:
-    """Return the constants that a value is scaled by."""
-    if not _is_float(value):
-        return None
-    if value.instruction is None:
-        return target.note(value, "scale")
-    parts = _parts(value, _SCALES, target) if steps else None
-    if parts is None:
-        return None
-    name, rest, numbers, is_first = parts
-    return _joined(name, _factors(rest, target, steps - 1), numbers, is_first)
-
-
 def _joined(name: str, before: _Scale | None, numbers: np.ndarray, is_first: bool) -> _Scale:
     magnitudes = np.log2(np.abs(numbers))
     scale = _Scale(float(magnitudes.min()), float(magnitudes.max()))
@@ -87,22 +75,68 @@ def _joined(name: str, before: _Scale | None, numbers: np.ndarray, is_first: boo
     return (before or none).joined(scale, 1 if name == "Mul" else -1)
 
 
+def _summed(
+    name: str, before: tuple[float, float] | None, numbers: np.ndarray, is_first: bool
+) -> tuple[float, float]:
+    """Return the sum of the constants added to a value, and their greatest magnitude.
+
+    Use the element of greatest magnitude in place of an array of constants.
+    """
+    number = float(numbers.flat[np.abs(numbers).argmax()])
+    total, most = before or (0.0, 0.0)
+    if name == "Sub":
+        total, number = (-total, number) if is_first else (total, -number)
+    return total + number, max(most, abs(number))
+
+
+class _Chain(NamedTuple):
+    """Operations of some kinds on one value, each with a constant, which XLA joins.
+
+    `join(name, before, numbers, is_first)` joins the constant of an operation to those before it.
+    `note` names the joined constants in `NOTES`.
+    """
+
+    kinds: tuple
+    note: str
+    join: Callable[..., Any]
+
+    def of(self, value: Value, target: Target, steps: int = _STEPS) -> Any:
+        """Return the joined constants of a value, or None."""
+        if not _is_float(value):
+            return None
+        if value.instruction is None:
+            return target.note(value, self.note)
+        parts = _parts(value, self.kinds, target) if steps else None
+        if parts is None:
+            return None
+        name, rest, numbers, is_first = parts
+        return self.join(name, self.of(rest, target, steps - 1), numbers, is_first)
+
+    def whole(self, operation: Any, operands: Operands, target: Target) -> Any:
+        """Return the joined constants of a result with several of them, or None."""
+        for index in (1, 0):
+            if not _may_hold(operands[1 - index], self.kinds):
+                continue
+            numbers = _numbers(operands[index], target)
+            before = None if numbers is None else self.of(operands[1 - index], target)
+            if numbers is not None and before is not None:
+                return self.join(operation.name, before, numbers, index == 0)
+        return None
+
+
+_FACTORS, _TERMS = _Chain(_SCALES, "scale", _joined), _Chain(_SHIFTS, "shift", _summed)
+
+
 def _is_lost(operation: Any, operands: Operands, target: Target) -> bool:
-    for index in (1, 0):
-        if not _may_hold(operands[1 - index], _SCALES):
-            continue
-        numbers = _numbers(operands[index], target)
-        before = None if numbers is None else _factors(operands[1 - index], target)
-        if numbers is not None and before is not None:
-            whole = _joined(operation.name, before, numbers, index == 0)
-            limits = ml_dtypes.finfo(type_of(operands[0]).dtype)
-            least, most = np.log2(float(limits.smallest_normal)), limits.maxexp
-            extremes = (whole.low, whole.high, -whole.low, -whole.high)
-            return not all(least <= extreme < most for extreme in extremes[:2]) or (
-                operation.name == "Div"
-                and not all(least <= extreme < most for extreme in extremes[2:])
-            )
-    return False
+    whole = _FACTORS.whole(operation, operands, target)
+    if whole is None:
+        return False
+    limits = ml_dtypes.finfo(type_of(operands[0]).dtype)
+    least, most = np.log2(float(limits.smallest_normal)), limits.maxexp
+    extremes = (whole.low, whole.high, -whole.low, -whole.high)
+    return not all(least <= extreme < most for extreme in extremes[:2]) or (
+        operation.name == "Div" and not all(least <= extreme < most for extreme in extremes[2:])
+    )
 
 
 @legalize(_SCALES, "cpu", element_types=FLOATS, when=_is_lost)
@@ -114,42 +148,13 @@ def joined_factors(operation: Any, operands: Operands, target: Target) -> Any:
     return on_hidden(operation, operands)
 
 
-def _shift(value: Value, target: Target, steps: int = _STEPS) -> tuple[float, float] | None:
-    """Return the sum of the constants added to a value, and their greatest magnitude."""
-    if not _is_float(value):
-        return None
-    if value.instruction is None:
-        return target.note(value, "shift")
-    parts = _parts(value, _SHIFTS, target) if steps else None
-    if parts is None:
-        return None
-    name, rest, numbers, is_first = parts
-    return _summed(name, _shift(rest, target, steps - 1), numbers, is_first)
-
-
-def _summed(
-    name: str, before: tuple[float, float] | None, numbers: np.ndarray, is_first: bool
-) -> tuple[float, float]:
-    """Use the element of greatest magnitude in place of an array of constants."""
-    number = float(numbers.flat[np.abs(numbers).argmax()])
-    total, most = before or (0.0, 0.0)
-    if name == "Sub":
-        total, number = (-total, number) if is_first else (total, -number)
-    return total + number, max(most, abs(number))
-
-
 def _cancels(operation: Any, operands: Operands, target: Target) -> bool:
-    for index in (1, 0):
-        if not _may_hold(operands[1 - index], _SHIFTS):
-            continue
-        numbers = _numbers(operands[index], target)
-        before = None if numbers is None else _shift(operands[1 - index], target)
-        if numbers is not None and before is not None:
-            total, most = _summed(operation.name, before, numbers, index == 0)
-            return abs(total) < most / 2 or abs(total) > float(
-                ml_dtypes.finfo(type_of(operands[0]).dtype).max
-            )
-    return False
+    whole = _TERMS.whole(operation, operands, target)
+    if whole is None:
+        return False
+    total, most = whole
+    greatest = float(ml_dtypes.finfo(type_of(operands[0]).dtype).max)
+    return abs(total) < most / 2 or abs(total) > greatest
 
 
 @legalize(_SHIFTS, "cpu", element_types=FLOATS, when=_cancels)
@@ -158,4 +163,4 @@ def joined_terms(operation: Any, operands: Operands, target: Target) -> Any:
     return on_hidden(operation, operands)
 
 
-NOTES["scale"], NOTES["shift"] = _factors, _shift
+NOTES.update({family.note: family.of for family in (_FACTORS, _TERMS)})

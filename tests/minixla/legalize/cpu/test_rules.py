@@ -112,6 +112,7 @@ NOT_SHOWN = {
     "sorts_by_any_order": "XLA:CPU reads outside of the array, with any result",
     "convolutions_by_kernel": "test_convolution_kernel.py",
     "broadcasts_by_permutations": "it takes several devices: tests/minixla_ops/collectives",
+    "reductions_by_gathers": "it takes several devices: tests/minixla_ops/collectives",
     "collectives_of_two_bits": "it takes several devices: tests/minixla_ops/collectives",
 }
 

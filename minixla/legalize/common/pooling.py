@@ -6,14 +6,19 @@ from typing import Any
 from minixla.legalize.registry import Operands, Target, legalize
 from minixla_ops.indexing.select_and_scatter import SelectAndScatter
 
-_MOST_ELEMENTS = 25
+#: XLA:CPU may compile programs of some 32 elements and more for minutes.
+MOST_ELEMENTS = 25
 
 
 def _are_separate(operation: Any, operands: Operands, target: Target) -> bool:
-    return not operation.window.overlaps and math.prod(operation.window_strides) <= _MOST_ELEMENTS
+    return not operation.window.overlaps and math.prod(operation.window_strides) <= MOST_ELEMENTS
 
 
+@legalize(SelectAndScatter, "cpu", when=_are_separate)
 @legalize(SelectAndScatter, "cuda", when=_are_separate)
 def separate_windows(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA:GPU needs temporary memory for the windows; a program of slices needs none."""
+    """XLA:CPU evaluates the windows element by element; a program of slices is 10 times faster.
+
+    XLA:GPU needs temporary memory for the windows, and none for the program.
+    """
     return operation.lowered(*operands)
