@@ -87,17 +87,23 @@ class ReverseTrace(Trace):
         values, targets, is_active = unwrapped(self, ReverseTracer, operands)
         if not is_active:
             return self.outside(operation, operands)
-        state = _state
-        previous_trace, previous_source = state.trace, state.source
-        source = state.source = previous_source or find_source(2)
-        state.trace = parent = self.parent
+        previous = _state.source
+        source = _state.source = previous or find_source(2)
         try:
-            name = operation.builder_name
-            values = [x if isinstance(x, Tracer) else parent.lift(x, name) for x in values]
+            lift, name = self.parent.lift, operation.builder_name
+            values = [x if isinstance(x, Tracer) else lift(x, name) for x in values]
             return self._record(operation, values, targets, source)
         finally:
-            state.trace = previous_trace
-            state.source = previous_source
+            _state.source = previous
+
+    def _under_parent(self, function: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401  # its result
+        """Call a function whose operations are the parent's."""
+        previous = _state.trace
+        _state.trace = self.parent
+        try:
+            return function(*arguments)
+        finally:
+            _state.trace = previous
 
     def _record(
         self,
@@ -108,7 +114,7 @@ class ReverseTrace(Trace):
     ) -> Results:
         active, known = [target is not None for target in targets], None
         if operation.linearize is not None:
-            results, pullback = operation.linearize(values, active)
+            results, pullback = self._under_parent(operation.linearize, values, active)
         elif operation.forward is not None or (
             operation.zero_derivative is None
             and operation.linear_operands is None
@@ -116,7 +122,11 @@ class ReverseTrace(Trace):
         ):
             return self._record_jvp(operation, values, targets)
         else:
-            results = self.parent.process(operation, tuple(values))
+            process = self.parent.process
+            if operation.stage_operands is None:  # a trace makes itself current where it needs to
+                results = process(operation, tuple(values))
+            else:
+                results = self._under_parent(process, operation, tuple(values))
             refuse_without_derivative(operation)
             pullback = _pullback(operation.vjp, results, values, results, active)
             known = values, results
@@ -137,11 +147,12 @@ class ReverseTrace(Trace):
             None if target is None else LinearTracer(linear, shape_of(value), target)
             for value, target in zip(values, targets, strict=True)
         ]
+        previous = _state.trace
         _state.trace = linear
         try:
             results, tangents_out = jvp_of(operation, values, tangents)
         finally:
-            _state.trace = self.parent
+            _state.trace = previous
             linear.alive = False
         flat = results if type(results) is tuple else (results,)
         if any(type(each) is LinearTracer and each._trace is linear for each in flat):

@@ -336,7 +336,8 @@ class DeclaredArray(np.ndarray):
 def is_mutable(value: object) -> bool:
     """Whether a value is a mutable JAX array (`jax.new_ref`), or JAX's tracer of one."""
     # To test our tracers JAX would ask for their abstract value, which some do not have.
-    return not hasattr(value, "_shape") and isinstance(value, jax.Ref)
+    is_plain = isinstance(value, np.ndarray) or hasattr(value, "_shape")
+    return not is_plain and isinstance(value, jax.Ref)
 
 
 def shape_of_data(value: object) -> Shape | None:
