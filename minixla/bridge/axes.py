@@ -23,8 +23,8 @@ def _names(axes: Any) -> Sequence[Any]:
 
 
 def _is_ours(axes: Any) -> bool:
-    own = [name for name, _ in state.axes]
-    return any(each in own for each in _names(axes) if not isinstance(each, int))
+    names = [name for name, _ in state.axes]
+    return any(name in names for name in _names(axes) if not isinstance(name, int))
 
 
 def _one(name: Any) -> Any:
@@ -46,13 +46,13 @@ def _reduction(over_axis: Callable[..., Any], over_dimensions: Callable[..., Any
     return rule
 
 
-def _collective(function: Callable[..., Any], **given: str) -> Any:
+def _collective(function: Callable[..., Any], **parameters: str) -> Any:
     """The rule that calls a collective with parameters of the primitive, by argument."""
 
     def rule(ours: Trace, args: Sequence[Any], params: Parameters) -> Any:
         if not _is_ours(params["axis_name"]) and passes(ours, args):
             return PASS
-        options = {name: params[parameter] for name, parameter in given.items()}
+        options = {name: params[parameter] for name, parameter in parameters.items()}
         result = function(operand(args[0]), _one(params["axis_name"]), **options)
         return as_key(result, jax.typeof(args[0]).dtype)
 

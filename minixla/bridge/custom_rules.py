@@ -22,8 +22,8 @@ def process_custom_jvp_call(
 ) -> Any:
     """Return the results of a `jax.custom_jvp` function under one of our traces."""
     function = _JvpFunction(fun, jvp, symbolic_zeros)
-    given = private.eval_trace.process_custom_jvp_call, (primitive, fun, jvp)
-    return _custom(ours, CustomJvpCall(function), args, *given, symbolic_zeros=symbolic_zeros)
+    call = private.eval_trace.process_custom_jvp_call, (primitive, fun, jvp)
+    return _custom(ours, CustomJvpCall(function), args, *call, symbolic_zeros=symbolic_zeros)
 
 
 def process_custom_vjp_call(
@@ -39,39 +39,39 @@ def process_custom_vjp_call(
 ) -> Any:
     """Return the results of a `jax.custom_vjp` function under one of our traces."""
     function = _VjpFunction(fun, fwd, bwd, out_trees, symbolic_zeros)
-    given = private.eval_trace.process_custom_vjp_call, (primitive, fun, fwd, bwd)
+    call = private.eval_trace.process_custom_vjp_call, (primitive, fun, fwd, bwd)
     options = {"out_trees": out_trees, "symbolic_zeros": symbolic_zeros}
-    return _custom(ours, CustomVjpCall(function), args, *given, **options)
+    return _custom(ours, CustomVjpCall(function), args, *call, **options)
 
 
 def _custom(
     ours: Trace, operation: Any, args: Any, method: Any, functions: Any, **options: Any
 ) -> Any:
-    has_own = any(is_own(ours, each) for each in args)
+    has_own = any(is_own(ours, argument) for argument in args)
     with under(ours):
         if isinstance(ours, BatchTrace) and not has_own:
             # The function and its rules may read values of the batch.
-            given = [ours.own(x) for x in args] if isinstance(ours, InnerBatchTrace) else args
-            return list(_batch_within(ours, operation, given))
+            values = [ours.own(x) for x in args] if isinstance(ours, InnerBatchTrace) else args
+            return list(_batch_within(ours, operation, values))
         is_constant = private.eager_constant_folding.value and not any(
             isinstance(x, jax.core.Tracer) for x in args
         )
         if (ours.forwards and not has_own) or is_constant:
             below = private.eval_trace if is_constant else ours.parent.for_jax
             with private.jax_trace_in_force(below):
-                found = getattr(below, method.__name__)(*functions, args, **options)
-                return [x if isinstance(x, jax.core.Tracer) else operand(x) for x in found]
-        found = operation(*map(operand, args))
+                outputs = getattr(below, method.__name__)(*functions, args, **options)
+                return [x if isinstance(x, jax.core.Tracer) else operand(x) for x in outputs]
+        outputs = operation(*map(operand, args))
         operation.function.is_done = True
-        return list(found)
+        return list(outputs)
 
 
 def _batch_within(ours: Any, operation: Any, args: Sequence[Any]) -> list[Any]:
     """Batch an operation whose function may read values of the batch."""
     with under(ours.parent):
-        given = list(map(operand, args))
-        found, at = operation.batch_within(ours, given, (None,) * len(given))
-    return [ours.put_together([x], d) for x, d in zip(found, at, strict=True)]
+        values = list(map(operand, args))
+        outputs, at = operation.batch_within(ours, values, (None,) * len(values))
+    return [ours.put_together([x], d) for x, d in zip(outputs, at, strict=True)]
 
 
 def _reset(*functions: Any) -> None:
@@ -117,10 +117,10 @@ class _JvpFunction:
         """Return the results and their tangents."""
         _reset(self.rule, *(() if self.is_done else (self.fun,)))
         pairs = zip(primals, tangents, strict=True)
-        given = [_zero(p, self.is_symbolic) if t is None else t for p, t in pairs]
-        found = self.rule.call_wrapped(*primals, *given)
-        half = len(found) // 2
-        return list(map(operand, found[:half])), list(map(or_none, found[half:]))
+        instantiated = [_zero(p, self.is_symbolic) if t is None else t for p, t in pairs]
+        outputs = self.rule.call_wrapped(*primals, *instantiated)
+        half = len(outputs) // 2
+        return list(map(operand, outputs[:half])), list(map(or_none, outputs[half:]))
 
 
 class _VjpFunction:
@@ -142,7 +142,7 @@ class _VjpFunction:
         pairs = zip(operands, active, strict=True)
         found = self.fwd.call_wrapped(*[x for pair in pairs for x in (pair[0], bool(pair[1]))])
         _, tree, forwarded = self.out_trees()
-        count = tree.num_leaves - sum(each is not None for each in forwarded)
+        count = tree.num_leaves - sum(index is not None for index in forwarded)
         rest, outputs = iter(found[:count]), found[count:]
         residuals = [next(rest) if f is None else operands[f] for f in forwarded]
         avals = list(map(jax.typeof, outputs)), list(map(jax.typeof, operands))
@@ -152,9 +152,9 @@ class _VjpFunction:
         """Return the cotangents of the operands."""
         residuals, (of_results, of_operands) = residuals[0], residuals[1].value
         pairs = zip(cotangents, of_results, strict=True)
-        given = [_zero(a, self.is_symbolic) if c is None else c for c, a in pairs]
-        found = self.bwd.call_wrapped(*residuals, *given)
-        return list(map(_fitting, found, of_operands))
+        instantiated = [_zero(a, self.is_symbolic) if c is None else c for c, a in pairs]
+        cotangents_out = self.bwd.call_wrapped(*residuals, *instantiated)
+        return list(map(_fitting, cotangents_out, of_operands))
 
 
 class _HijaxFunction:
@@ -175,28 +175,28 @@ class _HijaxFunction:
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Return the results and their tangents."""
         pairs = zip(primals, tangents, strict=True)
-        given = [zero_of(p) if t is None else t for p, t in pairs]
-        found, moving = self.prim.jvp(self._tree(primals), self._tree(given))
+        instantiated = [zero_of(p) if t is None else t for p, t in pairs]
+        outputs, moving = self.prim.jvp(self._tree(primals), self._tree(instantiated))
         moved = list(map(or_none, self.prim.out_tree.flatten_up_to(moving)))
-        return self._leaves(found), moved
+        return self._leaves(outputs), moved
 
     def forward(self, operands: Sequence[Any], active: Sequence[bool]) -> Any:
         """Return the results, and the residuals for the backward rule."""
-        found = self.prim.vjp_fwd(self._tree(list(active)), *self._tree(operands))
-        return self._leaves(found[0]), found[1]
+        outputs = self.prim.vjp_fwd(self._tree(list(active)), *self._tree(operands))
+        return self._leaves(outputs[0]), outputs[1]
 
     def backward(self, residuals: Any, cotangents: Sequence[Any], shapes: Any) -> list[Any]:
         """Return the cotangents of the operands."""
         prim = self.prim
         pairs = zip(cotangents, prim.out_avals_flat, strict=True)
-        given = [private.Zero(a.to_ct_aval()) if c is None else c for c, a in pairs]
-        outs = jax.tree.unflatten(prim.out_tree, given)
+        instantiated = [private.Zero(a.to_ct_aval()) if c is None else c for c, a in pairs]
+        outs = jax.tree.unflatten(prim.out_tree, instantiated)
         if type(prim).vjp_bwd is not private.VJPHiPrimitive.vjp_bwd:
             sums = [private.ValAccum(a.to_ct_aval()) for a in prim.in_avals_flat]
             prim.vjp_bwd(residuals, outs, *self._tree(sums))
-            return [or_none(each.freeze()) for each in sums]
-        found = prim.in_tree.flatten_up_to(prim.vjp_bwd_retval(residuals, outs))
-        return list(map(_fitting, found, prim.in_avals_flat))
+            return [or_none(accumulator.freeze()) for accumulator in sums]
+        gradients = prim.in_tree.flatten_up_to(prim.vjp_bwd_retval(residuals, outs))
+        return list(map(_fitting, gradients, prim.in_avals_flat))
 
 
 class HijaxCall(CustomVjpCall):

@@ -58,15 +58,15 @@ def run_with_refs(
     leaves = [*leaves, *closed]
     refs = {place: leaf for place, leaf in enumerate(leaves) if is_mutable(leaf)}
 
-    def of_values(*given: Any) -> Any:
-        inner = {n: RefTracer(state.trace, given[n], jax.typeof(ref)) for n, ref in refs.items()}
-        made = [inner.get(place, leaf) for place, leaf in enumerate(given)]
+    def of_values(*values: Any) -> Any:
+        inner = {n: RefTracer(state.trace, values[n], jax.typeof(ref)) for n, ref in refs.items()}
+        made = [inner.get(place, leaf) for place, leaf in enumerate(values)]
         count = len(made) - len(closed)
         args, kwargs = jax.tree.unflatten(tree, made[:count])
         before = _closure.refs
         _closure.refs = (*before, *zip(closed, made[count:], strict=True))
         try:
-            return function(*args, **kwargs), [each.value for each in inner.values()]
+            return function(*args, **kwargs), [ref.value for ref in inner.values()]
         finally:
             _closure.refs = before
 
@@ -91,14 +91,14 @@ def process_refs(ours: Trace, primitive: Any, args: Sequence[Any], params: Param
 def _in_program(ours: Trace, value: Any) -> Any:
     if type(value) is not jax.Ref:
         return value
-    known = next((tracer for ref, tracer in _closure.refs if ref is value), None)
-    if known is not None and known._trace is ours:
-        return known
+    tracer_of_ref = next((tracer for ref, tracer in _closure.refs if ref is value), None)
+    if tracer_of_ref is not None and tracer_of_ref._trace is ours:
+        return tracer_of_ref
     problem = "the function reads or changes a mutable array (jax.new_ref) from outside"
     advice = "Pass it to mx.jit as an argument and use it there outside of our loops and "
     advice += "transformations, or create it in the function."
     error = explain(UnsupportedError, ours.transformation, problem, advice=advice)
-    is_new = known is None and not ours.forwards
+    is_new = tracer_of_ref is None and not ours.forwards
     error.ref = value if is_new else None  # type: ignore[attr-defined]  # stage_for_jax reads it
     raise error
 
@@ -110,8 +110,8 @@ def discharged(primitive: Any, args: Sequence[Any], params: Parameters) -> Any:
     if primitive is private.free_ref_p:
         return []
     avals = list(map(jax.typeof, args))
-    found = primitive.abstract_eval(*avals, **params)[0]
-    outs = found if primitive.multiple_results else [found]
+    avals_out = primitive.abstract_eval(*avals, **params)[0]
+    outs = avals_out if primitive.multiple_results else [avals_out]
     flags = [type(x) is RefTracer for x in args]
     values = [x.value if flag else x for x, flag in zip(args, flags, strict=True)]
     if primitive in private.discharge_rules:
@@ -150,14 +150,14 @@ def _debug_callback(ours: Trace, args: Sequence[Any], params: Parameters) -> Any
 def _debug_print(ours: Trace, args: Sequence[Any], params: Parameters) -> Any:
     if passes(ours, args):
         return PASS
-    shown = partial(
+    printed = partial(
         private.format_print_callback,
         params["fmt"],
         dict(params["np_printoptions"]),
         params["has_placeholders"],
         params["logging_record"],
     )
-    function = private.make_flat_callback(params["in_tree"], shown, params["static_args"])
+    function = private.make_flat_callback(params["in_tree"], printed, params["static_args"])
     debug_callback(function, *map(operand, args), ordered=params["ordered"])
     return []
 
@@ -168,8 +168,8 @@ def _pure_callback(ours: Trace, args: Sequence[Any], params: Parameters) -> Any:
     wanted = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in params["result_avals"]]
     callback = params["callback"]
 
-    def function(*given: Any) -> list[Any]:
-        return list(callback(*given))
+    def function(*values: Any) -> list[Any]:
+        return list(callback(*values))
 
     method = params["vmap_method"]
     return list(pure_callback(function, wanted, *map(operand, args), vmap_method=method))

@@ -50,10 +50,10 @@ def evaluate(closed: Any, *args: Any, ignores_rules: bool = False) -> list[Any]:
             if ignores_rules and eqn.primitive in WITH_RULES:
                 bind, params = partial(evaluate, eqn.params["call_jaxpr"]), {}
             with eqn.ctx.manager:
-                found = bind(*map(read, eqn.invars), **params)
+                outputs = bind(*map(read, eqn.invars), **params)
             if not eqn.primitive.multiple_results:
-                found = [found]
-            values.update(zip(eqn.outvars, found, strict=True))
+                outputs = [outputs]
+            values.update(zip(eqn.outvars, outputs, strict=True))
     finally:
         state.source = previous
     return list(map(read, jaxpr.outvars))
@@ -71,10 +71,10 @@ def source_of(info: Any, around: Source | None) -> Source | None:
         return around
     if scope.stack or private.current_name_stack().stack:
         scope = private.current_name_stack() + scope
-    found = innermost_source(zip(*traceback.raw_frames(), strict=True), around)
-    if found is around:
+    source = innermost_source(zip(*traceback.raw_frames(), strict=True), around)
+    if source is around:
         return around
-    return within_scope(found, str(scope) if scope.stack else "")
+    return within_scope(source, str(scope) if scope.stack else "")
 
 
 @private.weakref_lru_cache
@@ -88,8 +88,8 @@ def _graph_of(
     around = running_source()
 
     def function(*values: Any) -> list[Any]:
-        given = results(state.trace, values, closed.in_avals)
-        return list(map(operand, evaluate(closed, *given)))
+        arguments = results(state.trace, values, closed.in_avals)
+        return list(map(operand, evaluate(closed, *arguments)))
 
     with held("source", around):
         graph, captured = trace_to_graph(function, shapes, "jaxpr")
@@ -104,24 +104,24 @@ def graph_of(closed: Any, operands: Sequence[Any]) -> tuple[Graph, list[Any], So
     """
     # Weak references compare by identity and do not keep the axes' traces.
     axes = tuple([(name, axis and weakref.ref(axis)) for name, axis in state.axes])
-    found = _graph_of(closed, tuple(map(shape_of, operands)), axes)
-    if any(isinstance(each, jax.core.Tracer) for each in found[1]):
+    traced = _graph_of(closed, tuple(map(shape_of, operands)), axes)
+    if any(isinstance(value, jax.core.Tracer) for value in traced[1]):
         _graph_of.evict_weakref(closed)  # another call reads other tracers
-    return found
+    return traced
 
 
 def called(
     ours: Trace, closed: Any, args: Sequence[Any], how: Callable[[Graph], Call] | None = None
 ) -> list[Any]:
     """Return the results of a jaxpr: call its program, or inline it if it is short."""
-    given = list(map(operand, args))
-    graph, read, around = graph_of(closed, given)
+    values = list(map(operand, args))
+    graph, read, around = graph_of(closed, values)
     if how is not None:
-        found = how(graph)(*read, *given)
+        found = how(graph)(*read, *values)
     elif len(graph.instructions) <= _SMALL:
-        found = evaluate_graph(graph, [*read, *given], _moved(around, running_source()))
+        found = evaluate_graph(graph, [*read, *values], _moved(around, running_source()))
     else:
-        found = call(graph, *read, *given)
+        found = call(graph, *read, *values)
     return results(ours, found, closed.out_avals)
 
 

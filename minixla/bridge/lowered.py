@@ -82,15 +82,15 @@ class Primitive:
     def __init__(self, primitive: Any, avals: Sequence[Any], params: dict[str, Any]) -> None:
         self.primitive, self.in_avals, self.params = primitive, tuple(avals), params
         with private.jax_trace_in_force(private.eval_trace):
-            found = primitive.abstract_eval(*avals, **params)[0]
-        self.out_avals = list(found) if primitive.multiple_results else [found]
+            avals_out = primitive.abstract_eval(*avals, **params)[0]
+        self.out_avals = list(avals_out) if primitive.multiple_results else [avals_out]
         tables = private.platform_specific_lowerings.values()
         #: Whether JAX lowers it to the same program on every platform.
         self.is_portable = not any(primitive in table for table in tables)
 
-    def listed(self, found: Any) -> list[Any]:
+    def listed(self, output: Any) -> list[Any]:
         """Return the results as a list."""
-        return list(found) if self.primitive.multiple_results else [found]
+        return list(output) if self.primitive.multiple_results else [output]
 
     def program_here(self, *preferred: str) -> tuple[str, Graph]:
         """Return the program for the first platform that JAX has one for, and the platform."""
@@ -116,8 +116,8 @@ class Primitive:
         """Trace the Python function by which another library implements the primitive."""
 
         def function(*values: Any) -> list[Any]:
-            given = results(state.trace, values, self.in_avals)
-            return list(map(operand, self.listed(self.primitive.impl(*given, **self.params))))
+            arguments = results(state.trace, values, self.in_avals)
+            return list(map(operand, self.listed(self.primitive.impl(*arguments, **self.params))))
 
         shapes = list(map(shape_of_aval, self.in_avals))
         graph, captured = trace_to_graph(function, shapes, self.primitive.name)
@@ -129,8 +129,8 @@ class Primitive:
         keys = [jax.random.wrap_key_data(v, dtype=a.dtype) if is_key(a) else v for v, a in pairs]
         if self.params.get("mode") not in (None, jax.lax.GatherScatterMode.CLIP):
             keys[1] = _whole_windows(self.primitive, *keys, **self.params)
-        found = self.listed(self.primitive.bind(*keys, **self.params))
-        return [jax.random.key_data(x) if is_key(jax.typeof(x)) else x for x in found]
+        results = self.listed(self.primitive.bind(*keys, **self.params))
+        return [jax.random.key_data(x) if is_key(jax.typeof(x)) else x for x in results]
 
 
 def _whole_windows(
@@ -165,10 +165,10 @@ class _Lowered:
         self.is_plain = not any(is_key(a) or getattr(a, "weak_type", False) for a in self.avals)
         self.operation: Any = None
         self.returns_inputs = False  # whose types may be weak where the results' are not
-        found = direct(primitive, avals, params, self.avals)
-        if found is not None:
-            self.graph = found
-            self.returns_inputs = any(each in found.inputs for each in found.outputs)
+        operation = direct(primitive, avals, params, self.avals)
+        if operation is not None:
+            self.graph = operation
+            self.returns_inputs = any(output in operation.inputs for output in operation.outputs)
             return
         try:
             platform, self.graph = of.program_here(PORTABLE)
@@ -231,7 +231,7 @@ def _is_ours(graph: Graph, has_rule: bool) -> bool:
     for step in graph.instructions:
         if isinstance(step.op, CustomCall) or (has_rule and step.op.name in _LOOPS):
             return False
-        if not all(_is_ours(each, has_rule) for each in step.op.computations):
+        if not all(_is_ours(computation, has_rule) for computation in step.op.computations):
             return False
     return True
 
@@ -244,17 +244,17 @@ def by_lowering(ours: Trace, primitive: Any, args: Sequence[Any], params: dict[s
     values = tuple(params.values())
     key = (primitive, *map(_kind_of, args), *values, private.trace_context())
     try:
-        found = _KNOWN.get(key)
+        lowered = _KNOWN.get(key)
     except TypeError:  # unhashable parameters are not cached
-        found, key = None, None
-    if found is None:
-        found = _Lowered(primitive, tuple(map(jax.typeof, args)), params)
+        lowered, key = None, None
+    if lowered is None:
+        lowered = _Lowered(primitive, tuple(map(jax.typeof, args)), params)
         if key is not None:
             if len(_KNOWN) >= _MOST:
                 _KNOWN.clear()
-            _KNOWN[key] = found
-    given = found(ours, args)
-    return given if primitive.multiple_results else given[0]
+            _KNOWN[key] = lowered
+    results = lowered(ours, args)
+    return results if primitive.multiple_results else results[0]
 
 
 def _kind_of(value: Any) -> Any:

@@ -15,7 +15,7 @@ PASS = object()
 
 def passes(ours: Trace, args: Sequence[Any]) -> bool:
     """Whether a trace leaves operations on these operands to its parent."""
-    return ours.forwards and not any(is_own(ours, each) for each in args)
+    return ours.forwards and not any(is_own(ours, argument) for argument in args)
 
 
 def bound_at(trace: Any, primitive: Any, args: Sequence[Any], params: Any) -> Any:

@@ -78,7 +78,7 @@ def by_platform(
         functions: functions of the operands, whose results are alike.
         operands: arrays.
     """
-    named = {f"branch {number}": each for number, each in enumerate(functions)}
+    named = {f"branch {number}": function for number, function in enumerate(functions)}
     conditional = partial(PlatformConditional, platforms=platforms)
     return choose_branch("platform_dependent", np.int32(0), named, operands, conditional)
 

@@ -36,18 +36,18 @@ class _WithRules(RunsPrograms):
         return explain(DerivativeError, self.of.primitive.name, problem, advice=advice)
 
     def forward(self, primals, tangents):
-        of, given = self.of, self._as_jax(primals)
-        moving = [zero_of(p) if t is None else t for p, t in zip(given, tangents, strict=True)]
+        of, values = self.of, self._as_jax(primals)
+        moving = [zero_of(p) if t is None else t for p, t in zip(values, tangents, strict=True)]
         if of.primitive in private.primitive_jvps:
-            found, moved = private.primitive_jvps[of.primitive](given, moving, **of.params)
+            outputs, moved = private.primitive_jvps[of.primitive](values, moving, **of.params)
         elif of.primitive in private.primitive_linearizations:
             rule = private.primitive_linearizations[of.primitive]
-            flags = [each is not None for each in tangents]
-            found, _, residuals, linear = rule(False, flags, *given, **of.params)
+            flags = [tangent is not None for tangent in tangents]
+            outputs, _, residuals, linear = rule(False, flags, *values, **of.params)
             moved = linear(residuals, *moving)
         else:
             raise self._without_rule("derivative")
-        return tuple(map(operand, of.listed(found))), tuple(map(or_none, of.listed(moved)))
+        return tuple(map(operand, of.listed(outputs))), tuple(map(or_none, of.listed(moved)))
 
     linearize = None  # reverse mode transposes the jvp rule
 
@@ -61,7 +61,7 @@ class _WithRules(RunsPrograms):
     def transpose(self, cotangents, operands, linear):
         of, primitive = self.of, self.of.primitive
         rows = zip(operands, of.in_avals, linear, strict=True)
-        given = [
+        values = [
             private.UndefinedPrimal(a) if flag else result(state.trace, x, a) for x, a, flag in rows
         ]
         pairs = zip(cotangents, of.out_avals, strict=True)
@@ -70,30 +70,32 @@ class _WithRules(RunsPrograms):
         if primitive in private.fancy_transposes:
             sums = [
                 private.ValAccum(x.aval.to_ct_aval()) if private.is_undefined_primal(x) else x
-                for x in given
+                for x in values
             ]
             private.fancy_transposes[primitive](ct, *sums, **of.params)
             return [or_none(x.freeze()) if isinstance(x, private.ValAccum) else None for x in sums]
         rule = private.primitive_transposes.get(primitive)
         if rule is None:
             raise self._without_rule("transpose")
-        found = rule(ct, *given, **of.params)
-        return [or_none(x) if flag else None for x, flag in zip(found, linear, strict=True)]
+        gradients = rule(ct, *values, **of.params)
+        return [or_none(x) if flag else None for x, flag in zip(gradients, linear, strict=True)]
 
     def batch_of(self, size, operands, dimensions, **_):
         of, primitive, at = self.of, self.of.primitive, tuple(dimensions)
         rows = zip(dimensions, of.in_avals, strict=True)
         avals = [a if d is None else private.unmapped_aval(size, d, a) for d, a in rows]
-        given = self._as_jax(operands, avals)
+        values = self._as_jax(operands, avals)
         if primitive in private.fancy_primitive_batchers:
             axis = private.AxisData(None, size, None, None)
-            found, out = private.fancy_primitive_batchers[primitive](axis, given, at, **of.params)
+            outputs, out = private.fancy_primitive_batchers[primitive](
+                axis, values, at, **of.params
+            )
         else:
             problem = f"JAX's primitive {primitive.name} has no batching rule"
             advice = "Call it for each batch element, with mx.map or in a loop."
             raise explain(UnsupportedError, "vmap", problem, advice=advice)
         out = out if isinstance(out, (list, tuple)) else [out] * len(of.out_avals)
-        return tuple(map(operand, of.listed(found))), tuple(out)
+        return tuple(map(operand, of.listed(outputs))), tuple(out)
 
 
 class LoweredCall(Call):
@@ -151,8 +153,8 @@ class Unlowered(_WithRules):
 
     def run(self, *operands):
         of = self.of
-        found = bound_at(state.trace.for_jax, of.primitive, self._as_jax(operands), of.params)
-        return tuple(map(operand, of.listed(found)))
+        outputs = bound_at(state.trace.for_jax, of.primitive, self._as_jax(operands), of.params)
+        return tuple(map(operand, of.listed(outputs)))
 
 
 def zero_of(value: Any) -> Any:

@@ -29,12 +29,12 @@ def process_primitive(ours: Trace, primitive: Any, args: Sequence[Any], params: 
     every operation, all results are its own, even if a rule returns an operand unchanged.
     """
     with under(ours):
-        found = _processed(ours, primitive, args, params)
+        results = _processed(ours, primitive, args, params)
         if ours.forwards:
-            return found
+            return results
         if primitive.multiple_results:
-            return [staged(ours, each) for each in found]
-        return staged(ours, found)
+            return [staged(ours, result) for result in results]
+        return staged(ours, results)
 
 
 def _processed(ours: Trace, primitive: Any, args: Sequence[Any], params: Any) -> Any:
@@ -44,9 +44,9 @@ def _processed(ours: Trace, primitive: Any, args: Sequence[Any], params: Any) ->
         return effects.process_refs(ours, primitive, args, params)
     rule = RULES.get(primitive)
     if rule is not None:
-        found = rule(ours, args, params)
-        if found is not PASS:
-            return found
+        results = rule(ours, args, params)
+        if results is not PASS:
+            return results
     if passes(ours, args):
         return bound_at(ours.parent.for_jax, primitive, args, params)
     if any(_is_float0(x) for x in args):
@@ -64,9 +64,9 @@ def _is_float0(value: Any) -> bool:
 
 def _without_values(primitive: Any, args: Sequence[Any], params: Any) -> Any:
     """Apply a primitive to float0 zeros, the tangents of integers; it only moves them."""
-    found = primitive.abstract_eval(*map(jax.typeof, args), **params)[0]
-    found = found if primitive.multiple_results else [found]
-    if any(each.dtype != _FLOAT0 for each in found):
+    avals = primitive.abstract_eval(*map(jax.typeof, args), **params)[0]
+    avals = avals if primitive.multiple_results else [avals]
+    if any(aval.dtype != _FLOAT0 for aval in avals):
         return bound_at(private.eval_trace, primitive, args, params)
-    zeros = [np.zeros(each.shape, _FLOAT0) for each in found]
+    zeros = [np.zeros(aval.shape, _FLOAT0) for aval in avals]
     return zeros if primitive.multiple_results else zeros[0]

@@ -46,8 +46,8 @@ def _jit(ours: Trace, args: Arguments, params: Parameters) -> Any:
         return evaluate(closed, *args)
     if passes(ours, args):
         return PASS
-    found = called(ours, closed, list(map(_laid_out, args, params["in_shardings"])))
-    return list(map(_laid_out, found, params["out_shardings"]))
+    outputs = called(ours, closed, list(map(_laid_out, args, params["in_shardings"])))
+    return list(map(_laid_out, outputs, params["out_shardings"]))
 
 
 def _uses_axes(closed: Any) -> bool:
@@ -107,8 +107,8 @@ def _checkpoint(ours: Trace, args: Arguments, params: Parameters) -> Any:
 
 
 def _name(ours: Trace, args: Arguments, params: Parameters) -> Any:
-    found = checkpoint_name(operand(args[0]), params["name"])
-    return result(ours, found, jax.typeof(args[0]))
+    named = checkpoint_name(operand(args[0]), params["name"])
+    return result(ours, named, jax.typeof(args[0]))
 
 
 def _stop_gradient(ours: Trace, args: Arguments, params: Parameters) -> Any:
@@ -127,19 +127,19 @@ def _while(ours: Trace, args: Arguments, params: Parameters) -> Any:
     is_batch = bool(params["cond_jaxpr"].out_avals[0].shape)
 
     def flags(carry: Any) -> Any:
-        given = results(state.trace, carry, avals)
-        return operand(evaluate(params["cond_jaxpr"], *of_test, *given)[0])
+        arguments = results(state.trace, carry, avals)
+        return operand(evaluate(params["cond_jaxpr"], *of_test, *arguments)[0])
 
     def test(carry: Any) -> Any:
         return mnp.any(flags(carry)) if is_batch else flags(carry)
 
     def body(carry: Any) -> Any:
-        given = results(state.trace, carry, avals)
-        found = tuple(map(operand, evaluate(params["body_jaxpr"], *of_body, *given)))
+        arguments = results(state.trace, carry, avals)
+        outputs = tuple(map(operand, evaluate(params["body_jaxpr"], *of_body, *arguments)))
         if not is_batch:
-            return found
+            return outputs
         moving = flags(carry)
-        return tuple([_chosen(moving, *pair) for pair in zip(found, carry, strict=True)])
+        return tuple([_chosen(moving, *pair) for pair in zip(outputs, carry, strict=True)])
 
     found = while_loop(test, body, tuple(map(operand, args[first + second :])))
     return results(ours, found, avals)
@@ -162,9 +162,9 @@ def _scan(ours: Trace, args: Arguments, params: Parameters) -> Any:
     fixed, init = args[:constants], args[constants : constants + carries]
 
     def body(carry: Any, x: Any) -> Any:
-        given = results(state.trace, (*carry, *x), avals)
-        found = list(map(operand, evaluate(closed, *fixed, *given)))
-        return tuple(found[:carries]), tuple(found[carries:])
+        arguments = results(state.trace, (*carry, *x), avals)
+        outputs = list(map(operand, evaluate(closed, *fixed, *arguments)))
+        return tuple(outputs[:carries]), tuple(outputs[carries:])
 
     start, xs = tuple(map(operand, init)), tuple(map(operand, args[constants + carries :]))
     if 0 < length <= unroll:
@@ -185,10 +185,10 @@ def _cond(ours: Trace, args: Arguments, params: Parameters) -> Any:
     avals = branches[0].in_avals
 
     def branch(closed: Any, *values: Any) -> Any:
-        given = results(state.trace, values, avals)
-        return tuple(map(operand, evaluate(closed, *given)))
+        arguments = results(state.trace, values, avals)
+        return tuple(map(operand, evaluate(closed, *arguments)))
 
-    functions = [partial(branch, each) for each in branches]
+    functions = [partial(branch, jaxpr) for jaxpr in branches]
     if platforms is None:
         found = switch(operand(index), functions, *map(operand, rest))
     else:
@@ -200,8 +200,8 @@ def _program(ours: Trace, args: Arguments, params: Parameters) -> Any:
     if passes(ours, args):
         return PASS
     held = params["graph"]
-    found = call(held.graph, *map(operand, args))
-    pairs = zip(found, held.weak, strict=True)
+    outputs = call(held.graph, *map(operand, args))
+    pairs = zip(outputs, held.weak, strict=True)
     return [ours.weakly(x) if flag else x for x, flag in pairs]
 
 
@@ -226,8 +226,8 @@ def _resharded(ours: Trace, args: Arguments, params: Parameters) -> Any:
     if passes(ours, args):
         return PASS
     sharding, mesh = params["dst_sharding"], params["concrete_mesh"] or private.get_concrete_mesh()
-    known = sharding if mesh.empty else jax.sharding.NamedSharding(mesh, sharding.spec)
-    return _laid_out(args[0], known)
+    on_mesh = sharding if mesh.empty else jax.sharding.NamedSharding(mesh, sharding.spec)
+    return _laid_out(args[0], on_mesh)
 
 
 def _laid_out(value: Any, sharding: Any) -> Any:

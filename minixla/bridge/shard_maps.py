@@ -52,9 +52,9 @@ def process_shard_map(
         )
         outs, specs = data.unpack_aux()
         closed, constants = private.separate_consts(closed)
-    out_specs = tuple([PartitionSpec(*each.partitions) for each in specs])
+    out_specs = tuple([PartitionSpec(*spec.partitions) for spec in specs])
     whole = [PartitionSpec()] * len(constants)
-    given = (*whole, *[PartitionSpec(*each.partitions) for each in in_specs])
+    given = (*whole, *[PartitionSpec(*spec.partitions) for spec in in_specs])
 
     # Graphs cannot hold float0 zeros, the tangents of integers.
     kept = [aval.dtype != _FLOAT0 for aval in closed.in_avals]
@@ -67,8 +67,8 @@ def process_shard_map(
             next(left) if flag else np.zeros(aval.shape, _FLOAT0)
             for flag, aval in zip(kept, closed.in_avals, strict=True)
         ]
-        own = results(state.trace, every, closed.in_avals)
-        return tuple(map(operand, evaluate(closed, *own, ignores_rules=has_rules)))
+        arguments = results(state.trace, every, closed.in_avals)
+        return tuple(map(operand, evaluate(closed, *arguments, ignores_rules=has_rules)))
 
     own_specs = tuple(compress(given, kept))
     specs = {"mesh": mesh, "in_specs": own_specs, "out_specs": out_specs}
@@ -96,11 +96,11 @@ def _has_rules(jaxpr: Any) -> bool:
 
 def _jaxprs_in(params: dict[str, Any]) -> Iterator[Any]:
     for value in params.values():
-        for each in value if isinstance(value, (tuple, list)) else [value]:
-            if hasattr(each, "jaxpr"):
-                yield each.jaxpr
-            elif hasattr(each, "eqns"):
-                yield each
+        for item in value if isinstance(value, (tuple, list)) else [value]:
+            if hasattr(item, "jaxpr"):
+                yield item.jaxpr
+            elif hasattr(item, "eqns"):
+                yield item
 
 
 class _MappedFunction:
@@ -121,26 +121,26 @@ class _MappedFunction:
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Return the results and their tangents."""
         pairs = zip(primals, tangents, strict=True)
-        given = [private.instantiate_zeros(zero_of(p)) if t is None else t for p, t in pairs]
-        found, moved = jax.jvp(self.theirs, tuple(primals), tuple(given))
-        return list(map(operand, found)), list(map(or_none, moved))
+        instantiated = [private.instantiate_zeros(zero_of(p)) if t is None else t for p, t in pairs]
+        outputs, moved = jax.jvp(self.theirs, tuple(primals), tuple(instantiated))
+        return list(map(operand, outputs)), list(map(or_none, moved))
 
     def forward(self, operands: Sequence[Any], active: Sequence[bool]) -> Any:
         """Return the results and the pullback."""
-        found, pull = jax.vjp(self.theirs, *operands)
-        return list(map(operand, found)), (pull, list(map(jax.typeof, found)))
+        outputs, pull = jax.vjp(self.theirs, *operands)
+        return list(map(operand, outputs)), (pull, list(map(jax.typeof, outputs)))
 
     def backward(self, residuals: Any, cotangents: Sequence[Any], shapes: Any) -> list[Any]:
         """Return the cotangents of the operands."""
         pull, avals = residuals
         pairs = zip(cotangents, avals, strict=True)
-        given = [
+        instantiated = [
             private.instantiate_zeros(private.Zero(a.to_ct_aval()))
             if c is None
             else _laid_out_as(a, c)
             for c, a in pairs
         ]
-        return list(map(or_none, pull(tuple(given))))
+        return list(map(or_none, pull(tuple(instantiated))))
 
 
 def _laid_out_as(aval: Any, value: Any) -> Any:
