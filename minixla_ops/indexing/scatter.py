@@ -1,23 +1,26 @@
 """Scatter: combines updates with windows of arrays, at places that an array of indices gives."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
+import minixla_ops as ops
 from minixla.core import Graph, Shape, register, shape_of
 from minixla.core.attributes import Flag, Instance, attribute
 from minixla.core.builders import builds
 from minixla.core.errors import ShapeError, explain
 from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION, PASS_THROUGH, REDUCTION
-from minixla.typing import ArrayLike
+from minixla.typing import Array, ArrayLike
 from minixla_ops.folds.fold import as_sequence
-from minixla_ops.helpers.batch_dimensions import batch_size, member_shapes
+from minixla_ops.helpers.batch_dimensions import batch_size, member_shapes, shifted
 from minixla_ops.helpers.checks import check_equal_dimensions
-from minixla_ops.helpers.shorthand import array_shape, as_results, as_tuple
-from minixla_ops.indexing import index_numbers, indexed_windows
+from minixla_ops.helpers.shorthand import array_shape, as_results, as_tuple, zeros
+from minixla_ops.indexing import index_numbers, indexed_windows, window_bounds
 from minixla_ops.indexing.index_numbers import NumbersAttribute, ScatterDimensionNumbers
 from minixla_ops.indexing.scatter_computations import apply_updates, combines, split
 from minixla_ops.indexing.scatter_derivatives import scatter_jvp, scatter_pull
 from minixla_ops.programs import computations
+from minixla_ops.programs.call import Call
 from minixla_ops.programs.runs_programs import moved_batches
 
 _ONE_EACH = "Give one array of updates for each operand, at least one."
@@ -35,7 +38,9 @@ class Scatter(indexed_windows.IndexedWindows):
     update_window_dims index into the window, of which inserted_window_dims and
     operand_batching_dims are left out. Elements outside of the operands are skipped.
 
-    The order of updates is open. Here windows follow each other as index vectors do.
+    The order of updates is open. Here windows follow each other as index vectors
+    do. XLA skips windows that lie partly outside as a whole, where StableHLO skips elements; the
+    StableHLO form is such that XLA skips elements, too.
 
     Args:
         operands: an array, or a sequence of N arrays of equal dimensions.
@@ -140,6 +145,46 @@ class Scatter(indexed_windows.IndexedWindows):
         values = [update.transpose(order)[inside] for update in updates]
         apply_updates(self.update_computation, results, places[inside], values)
         return as_results([result.reshape(sizes) for result in results])
+
+    def stablehlo(self, emit, operands, shapes, results):
+        operand, *_, updates = shapes
+        numbers = self.dimension_numbers
+        windows = index_numbers.window_sizes(operand.dimensions, updates.dimensions, numbers)
+        if not self.indices_in_bounds and window_bounds.may_lie_partly_outside(numbers, windows):
+            function = self._by_elements
+        elif not numbers.scatter_dims_to_operand_dims and updates.size > math.prod(windows):
+            function = self._with_index_component
+        else:
+            return super().stablehlo(emit, operands, shapes, results)
+        program = computations.program_of(self, self.update_computation, tuple(shapes), function)
+        return Call(program).stablehlo(emit, operands, shapes, results)
+
+    def _by_elements(self, *values: Array) -> Sequence[Array]:
+        """XLA skips windows that lie partly outside: here a frame catches what is outside."""
+        operands, indices, updates = split(values)
+        sizes, numbers = array_shape(operands[0]).dimensions, self.dimension_numbers
+        windows = index_numbers.window_sizes(sizes, array_shape(updates[0]).dimensions, numbers)
+        config, moved = window_bounds.into_padding(indices, numbers, sizes, windows)
+        # In the frame, windows may meet that have no target in common, and be in another order.
+        inside = Scatter(numbers, self.update_computation, indices_in_bounds=True)
+        framed = [window_bounds.framed(each, config) for each in operands]
+        results = inside(*framed, moved, *updates)
+        return [window_bounds.unframed(each, config) for each in as_tuple(results)]
+
+    def _with_index_component(self, *values: Array) -> Sequence[Array]:
+        """XLA may drop windows that no index leads to: here one more dimension has index 0."""
+        operands, indices, updates = split(values)
+        numbers = self.dimension_numbers
+        sizes, at = array_shape(operands[0]).dimensions, numbers.index_vector_dim
+        outer = index_numbers.without_vectors(array_shape(indices).dimensions, at)
+        inserted, batching = (shifted(each, 0) for each in (numbers[1], numbers[4]))
+        along = [d - (d > at) for d in numbers.scatter_indices_batching_dims]
+        parts = (0, *inserted), (0,), len(outer), batching, along
+        indexed = ScatterDimensionNumbers(numbers.update_window_dims, *parts)
+        raised = [ops.reshape(each, (1, *sizes)) for each in operands]
+        start = zeros(Shape("s32", (*outer, 1)))
+        inside = Scatter(indexed, self.update_computation, indices_in_bounds=True)
+        return [ops.reshape(each, sizes) for each in as_tuple(inside(*raised, start, *updates))]
 
     def jvp(self, primals, tangents, results):
         return as_results(scatter_jvp(self, primals, tangents, as_tuple(results)))

@@ -11,7 +11,6 @@ import pytest
 import minixla as mx
 import minixla_ops as ops
 from minixla.legalize import disabled, rules_of
-from tests.minixla.legalize.cpu.fault_programs import added_to_scalar, added_windows
 
 _MATRIX = np.array([[4, 1], [1, 3]], np.float32)
 _X = np.arange(16, dtype=np.float32)
@@ -54,8 +53,6 @@ ROWS: dict[str, tuple[str, Callable[[Any], Any], np.ndarray]] = {
         lambda x: ops.all_reduce(x, ops.sub, [[0]]),
         _X,
     ),
-    "windows_partly_outside": ("cuda rocm tpu", added_windows, _X[:3]),
-    "windows_without_indices": ("cuda rocm tpu", added_to_scalar, _X[0]),
     "reversed_windows": ("cuda", _convolution(window_reversal=(True, True)), _IMAGES),
     "separate_windows": ("cuda", _pooled, _X),
     "windows_by_slices": ("tpu", _pooled, _X),

@@ -137,19 +137,6 @@ def argmax(kind: str) -> Callable[[Any], Any]:
     return program
 
 
-def added_windows(x: Any) -> Any:
-    """Windows of two elements added to an array of three, one of them partly outside."""
-    numbers = ops.ScatterDimensionNumbers((1,), (), (0,), 1)
-    updates = np.array([[1, 2], [3, 4]]).astype(x.dtype)
-    return ops.scatter(x, np.int32([[2], [0]]), updates, ops.add, numbers)
-
-
-def added_to_scalar(x: Any) -> Any:
-    """Three updates of a scalar, whose index vectors are empty."""
-    numbers = ops.ScatterDimensionNumbers((), (), (), 1)
-    return ops.scatter(x, np.zeros((3, 0), np.int32), np.float32([1, 2, 3]), ops.add, numbers)
-
-
 def scattered(other: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """One scatter into two arrays: x and `other(x)`."""
     numbers = ops.ScatterDimensionNumbers((), (0,), (0,), 1)

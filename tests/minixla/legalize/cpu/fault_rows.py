@@ -10,8 +10,6 @@ import minixla as mx
 import minixla_ops as ops
 from minixla.core import ELEMENT_TYPES
 from tests.minixla.legalize.cpu.fault_programs import (
-    added_to_scalar,
-    added_windows,
     argmax,
     array,
     bits_of,
@@ -351,9 +349,6 @@ def _rows() -> list[Row]:
         scattered(lambda x: x + 0 * x),
         np.int32([0, 1, 2, 3]),
     )
-    for kind in (np.float32, np.int32):
-        row("windows_partly_outside", kind.__name__, added_windows, np.arange(3, dtype=kind))
-    row("windows_without_indices", "scalar", added_to_scalar, np.float32(1), dies=True)
     row("bits_of_four", "popcnt s4", ops.population_count, array([-1, -2, 0, 5], "s4"))
     real = partial(ops.convert_element_type, new_element_type="f32")
     constants("real_parts", "c64 to f32", real, np.complex64(1 + 2j), dies=True)
