@@ -94,14 +94,14 @@ key_of_programs: list[Callable[[Any], Any]] = [nullcontext]
 
 def legalize(
     operations: type[Operation] | Iterable[type[Operation]],
-    platform: str,
+    platform: str | Iterable[str],
     *,
     element_types: Collection[ElementType] | None = None,
     folds: bool = False,
     reads_graph: bool = False,
     when: Condition = lambda operation, operands, target: True,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register a function as the replacement of an operation on one platform.
+    """Register a function as the replacement of an operation on a platform.
 
     The function takes the operation, its operands as traced values, and the target. It returns the
     result (or tuple of results) that it computes with other operations. The pass does not apply a
@@ -109,7 +109,7 @@ def legalize(
 
     Args:
         operations: a class of operations, or several.
-        platform: the platform that the rule applies to: `cpu`, `gpu`, `rocm` or `tpu`.
+        platform: the platform that the rule applies to, `cpu`, `gpu`, `rocm` or `tpu`, or several.
         element_types: the element types of the first operand for which `when` is called; default:
             all. Operations on other types cost no time.
         folds: whether the pass computes the result with the operation's `reference` rule if the
@@ -132,15 +132,16 @@ def legalize(
         ... def tangent_by_quotient(operation, operands, target):
         ...     return ops.sin(*operands) / ops.cos(*operands)
     """
-    platform = platform_of(platform)
+    platforms = [platform_of(x) for x in ([platform] if isinstance(platform, str) else platform)]
     kinds = (operations,) if isinstance(operations, type) else tuple(operations)
 
     def registered(replace: Callable[..., Any]) -> Callable[..., Any]:
-        rules = _RULES.setdefault(platform, {})
-        name = replace.__name__
-        if name in rules:
-            raise ValueError(f"the platform {platform} has a rule named {name}; choose another")
-        rules[name] = Rule(name, platform, kinds, element_types, folds, reads_graph, when, replace)
+        name, given = replace.__name__, (element_types, folds, reads_graph, when, replace)
+        for each in platforms:
+            rules = _RULES.setdefault(each, {})
+            if name in rules:
+                raise ValueError(f"the platform {each} has a rule named {name}; choose another")
+            rules[name] = Rule(name, each, kinds, *given)
         _table.cache_clear()
         return replace
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from minixla.legalize.barriers import type_of
-from minixla.legalize.registry import Operands, Target, legalize
+from minixla.legalize.registry import PLATFORMS, Operands, Target, legalize
 from minixla_ops.collectives.collective_passing import CollectiveBroadcast
 from minixla_ops.collectives.collective_reductions import AllReduce, ReduceScatter
 from minixla_ops.programs.computations import monoid_of
@@ -11,8 +11,7 @@ from minixla_ops.programs.computations import monoid_of
 _REDUCTIONS = AllReduce, ReduceScatter
 
 
-@legalize(CollectiveBroadcast, "cpu")
-@legalize(CollectiveBroadcast, "tpu")
+@legalize(CollectiveBroadcast, ("cpu", "tpu"))
 def broadcasts_by_permutations(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA:CPU and XLA:TPU do not run collective_broadcast."""
     return operation.lowered(*operands)
@@ -24,10 +23,7 @@ def _is_unknown(operation: Any, operands: Operands, target: Target) -> bool:
     return kind.bits == 2 or monoid_of(operation.computation) not in native
 
 
-@legalize(_REDUCTIONS, "cpu", when=_is_unknown)
-@legalize(_REDUCTIONS, "cuda", when=_is_unknown)
-@legalize(_REDUCTIONS, "rocm", when=_is_unknown)
-@legalize(_REDUCTIONS, "tpu", when=_is_unknown)
+@legalize(_REDUCTIONS, PLATFORMS, when=_is_unknown)
 def reductions_by_gathers(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA reduces over devices only by sums, products, minima and maxima, and no 2-bit integers."""
     return operation.lowered(*operands)

@@ -8,9 +8,7 @@ from minixla_ops.elementwise.families import COMPLEX
 from minixla_ops.products.convolution import ConvGeneralDilated
 
 
-@legalize(ConvGeneralDilated, "cpu", element_types=COMPLEX)
-@legalize(ConvGeneralDilated, "cuda", element_types=COMPLEX)
-@legalize(ConvGeneralDilated, "tpu", element_types=COMPLEX)
+@legalize(ConvGeneralDilated, ("cpu", "cuda", "tpu"), element_types=COMPLEX)
 def complex_convolutions(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA has no complex convolutions on GPUs, and slow ones on CPUs."""
     lhs, rhs = ((ops.real(operand), ops.imag(operand)) for operand in operands)

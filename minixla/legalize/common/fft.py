@@ -13,8 +13,7 @@ def _is_symmetric(operation: Any, operands: Operands, target: Target) -> bool:
     return operation.fft_type == "IRFFT" and len(operation.fft_length) > 1
 
 
-@legalize(Fft, "cuda", when=_is_symmetric)
-@legalize(Fft, "tpu", when=_is_symmetric)
+@legalize(Fft, ("cuda", "tpu"), when=_is_symmetric)
 def inverse_by_dimension(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA:GPU takes the symmetry of IRFFT for granted along all dimensions.
 

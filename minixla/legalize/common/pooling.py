@@ -14,8 +14,7 @@ def _are_separate(operation: Any, operands: Operands, target: Target) -> bool:
     return not operation.window.overlaps and math.prod(operation.window_strides) <= MOST_ELEMENTS
 
 
-@legalize(SelectAndScatter, "cpu", when=_are_separate)
-@legalize(SelectAndScatter, "cuda", when=_are_separate)
+@legalize(SelectAndScatter, ("cpu", "cuda"), when=_are_separate)
 def separate_windows(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA:CPU evaluates the windows element by element; a program of slices is 10 times faster.
 

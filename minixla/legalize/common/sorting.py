@@ -22,9 +22,7 @@ def _is_misread(operation: Any, operands: Operands, target: Target) -> bool:
     return any(type_of(operand) in _CARRIERS for operand in operands)
 
 
-@legalize(Sort, "cpu", when=_is_misread)
-@legalize(Sort, "cuda", when=_is_misread)
-@legalize(Sort, "tpu", when=_is_misread)
+@legalize(Sort, ("cpu", "cuda", "tpu"), when=_is_misread)
 def sorts_of_short_types(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA converts short floats while it sorts, and loses integers of two bits.
 
@@ -60,9 +58,7 @@ def _may_misorder(operation: Any, operands: Operands, target: Target) -> bool:
     return not key or not (key.in_total_order or not type_of(operands[key.operand]).is_inexact)
 
 
-@legalize(Sort, "cpu", when=_may_misorder)
-@legalize(Sort, "cuda", when=_may_misorder)
-@legalize(Sort, "tpu", when=_may_misorder)
+@legalize(Sort, ("cpu", "cuda", "tpu"), when=_may_misorder)
 def sorts_by_any_order(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA:CPU reads outside of the array if the comparator is not a strict weak order.
 
