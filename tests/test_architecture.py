@@ -187,10 +187,10 @@ def test_public_names_are_what_their_modules_say():
             assert getattr(module, value.__name__) is value
 
 
-def test_a_file_is_a_room():
+def test_files_are_short():
     lengths = {name: len((ROOT / name).read_text().splitlines()) for name in NAMES}
     long = {name: lines for name, lines in lengths.items() if lines > 500}
-    assert not long, "look for the second room in them"
+    assert not long, "look for the second topic in them"
 
 
 # Files with operations, whose rules are annotated on the base class.

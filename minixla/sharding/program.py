@@ -351,15 +351,11 @@ class Program:
         return self.graphs()[name if name in self.functions else self.main.name]
 
     def __str__(self) -> str:
-        made = self.graphs()
-        functions = {
-            name: (made[name], function.is_public) for name, function in self.functions.items()
-        }
-        attributes = {
-            name: f"{ORIGINAL_NAME} = {quoted(function.original_name)}"
-            for name, function in self.functions.items()
-            if function.original_name is not None
-        }
+        made, attributes = self.graphs(), {}
+        functions = {name: (made[name], f.is_public) for name, f in self.functions.items()}
+        for name, function in self.functions.items():
+            if function.original_name is not None:
+                attributes[name] = f"{ORIGINAL_NAME} = {quoted(function.original_name)}"
         return Emitter().module(made[self.main.name], functions, attributes)
 
 
