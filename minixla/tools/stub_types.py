@@ -36,7 +36,7 @@ _PARAMETERS = {
     """,
     "Array | ndarray | Sequence[Any]": "range",
     "Array | ndarray | Sequence[ArrayLike]": "arrays choices condlist filt seq_of_zeros tup",
-    "ArrayLike": f"{_ARRAY} nn.dot_product_attention.key polygamma.n",
+    "ArrayLike": f"{_ARRAY} polygamma.n",
     "ArrayLike | Sequence[ArrayLike]": """
         all_reduce.operand cross_replica_sum.operand init_values inits operands outfeed.operand
         reduce_scatter.operand scan.inputs updates
@@ -87,8 +87,6 @@ _FLAGS = {
     "retstep": "linspace",
     "return_index return_inverse return_counts": "unique",
     "return_indices": "intersect1d",
-    "return_residual": "dot_product_attention",
-    "return_sign": "logsumexp",
     "returned": "average",
     "sparse": "indices",
 }
@@ -105,7 +103,7 @@ def parameter_type(function: str, name: str, said: str, is_optional: bool) -> st
         said: the type that the source says; empty where it says none.
         is_optional: whether it may be None.
     """
-    if said and "KeyNumbers" not in said and not said.startswith("minixla.nn"):
+    if said and "KeyNumbers" not in said:
         return said
     of_module = _OF_MODULES.get(function.rpartition(".")[0], {})
     found = _said_of(name, of_module) or _said_of(f"{function}.{name}", _PARAMETERS) or "Any"
