@@ -71,12 +71,11 @@ _RESULTS = {
         minixla_ops.map minixla_ops.qr optimization_barrier outfeed parameter qr recv recv_done
         reduce reduce_window scatter schur send send_done send_to_host send_with_tokens
         minixla_ops.sort minixla_ops.svd threefry2x32 top_k tuple unique_all unique_counts
-        unique_inverse while_ scipy.linalg.eigh eigh_tridiagonal scipy.linalg.svd
+        unique_inverse while_
     """,
     "Callable[..., Any]": "vectorize",
     "minixla.numpy.spectra.SVDResult": "numpy.linalg.svd",
-    "tuple[Array, Array]": "divmod lu_factor polar scipy.linalg.schur",
-    "tuple[Array, bool]": "cho_factor",
+    "tuple[Array, Array]": "divmod",
     "tuple[list[tuple[int, ...]], Any]": "einsum_path",
 }
 

@@ -23,7 +23,6 @@ from minixla.tools.stub_types import changing_parameters, parameter_type, result
 #: The modules that have a stub.
 MODULES = ("minixla_ops", "minixla.numpy", "minixla.numpy.fft", "minixla.numpy.linalg")
 MODULES += ("minixla.random",)
-MODULES += ("minixla.scipy.linalg", "minixla.scipy.special")
 # Annotations of others (JAX's internal names, say) are no help to users.
 _KNOWN = ("builtins", "collections", "minixla", "minixla_ops", "numpy", "types", "typing")
 _VAGUE = (inspect.Signature.empty, Any)
