@@ -156,12 +156,13 @@ def _completed(
 _ARGUMENT = re.compile(r"^    \*{0,2}(\w+):.*(?:\n     .*)*", re.MULTILINE)
 
 
-def documented(text: str) -> Callable[[_Function], _Function]:
+def documented(*texts: str) -> Callable[[_Function], _Function]:
     """Complete the docstring of a function by sections that its family shares.
 
     Args:
-        text: sections of a docstring. A row of `Args` is for functions that have this parameter
-            and do not describe it; another section is for functions that lack it.
+        *texts: sections of docstrings; later texts take precedence. A row of `Args` is for
+            functions that have this parameter and do not describe it. Another section is for
+            functions that lack it.
 
     Returns:
         A decorator.
@@ -169,14 +170,13 @@ def documented(text: str) -> Callable[[_Function], _Function]:
 
     def completed(function: _Function) -> _Function:
         if function.__doc__:  # `python -OO` removes docstrings
-            shared, own = sections(text), sections(function.__doc__)
+            parts = [sections(text) for text in (*texts, function.__doc__)]
             rows = {
-                row[1]: row[0]
-                for each in (shared, own)
-                for row in _ARGUMENT.finditer(each.get("Args", ""))
+                row[1]: row[0] for each in parts for row in _ARGUMENT.finditer(each.get("Args", ""))
             }
             described = [rows[name] for name in signature(function).parameters if name in rows]
-            function.__doc__ = joined({**shared, **own, "Args": "\n".join(described)})
+            merged = {title: body for each in parts for title, body in each.items()}
+            function.__doc__ = joined({**merged, "Args": "\n".join(described)})
         return function
 
     return completed

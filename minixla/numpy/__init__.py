@@ -7,10 +7,7 @@ What they refuse are the errors of `minixla.core.errors`. In examples `np` is th
 
 # ruff: noqa: F401, F403 - `offered` says what is offered
 
-import sys as _sys
-from pathlib import Path as _Path
-
-from minixla.core import docstrings as _docstrings
+from minixla.core.source import offer_functions as _offer_functions
 from minixla.core.tracing import Tracer
 from minixla.numpy import array_methods as _array_methods
 from minixla.numpy import arrays_of_keys as _arrays_of_keys
@@ -49,8 +46,7 @@ __all__ = offered(
     ["fft", "linalg", "frompyfunc", "index_exp", "s_", "ufunc", *_long_tail.__all__],
     [*_HELPERS, "operands"],
 )  # pyright: ignore[reportUnsupportedDunderAll]  # computed
-_TEXTS = _Path(__file__).with_name("docstrings.txt")
-_docstrings.complete(__name__, (_sys.modules[__name__], linalg, fft), _TEXTS, "NumPy: `numpy.{}`.")
+_offer_functions(__name__, [*__all__, *linalg.__all__, *fft.__all__])
 
 
 def __dir__() -> list[str]:

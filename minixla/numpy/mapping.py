@@ -7,9 +7,12 @@ from itertools import zip_longest
 from typing import Any
 
 import minixla.numpy as mnp
+from minixla.core.docstrings import documented
 from minixla.numpy import operands
 from minixla.numpy.element_functions import transforms
 from minixla.numpy.operands import axis_of, kind_of, lifted, operand_shape
+from minixla.numpy.shared_sections import PARAMETERS
+from minixla.typing import Array, ArrayLike
 from minixla_ops.elementwise.operators import convert
 
 _NAME = re.compile(r"\w+")
@@ -40,20 +43,27 @@ def vectorize(
     excluded: Collection[int | str] = frozenset(),
     signature: str | None = None,
 ) -> Callable[..., Any]:
-    """A function that applies `pyfunc` to all elements of arrays, which broadcast together.
+    """Return a function that applies `pyfunc` to all elements of arrays, which broadcast together.
 
     Args:
-        pyfunc: a function of scalars, or of arrays of as many dimensions as `signature` says.
-        excluded: positions and names of arguments that it gets as they are.
-        signature: the dimensions of its arguments, but for the excluded ones, and results, such as
-            "(m,n),(n)->(m)"; those before them are mapped over. Default: none.
+        pyfunc: a function of scalars, or of arrays with the dimensions in `signature`.
+        excluded: positions and names of arguments that are passed on unchanged.
+        signature: the dimensions of the other arguments and of the results, such as
+            "(m,n),(n)->(m)"; leading dimensions are mapped over. Default: none.
 
     Returns:
         A function of arrays; None is passed on.
 
     Raises:
-        AttributeValueError: `signature` is none, or names others than the arguments.
-        ShapeError: sizes of dimensions of one name differ, or `excluded` is no set of such.
+        AttributeValueError: `signature` is invalid, or does not match the arguments.
+        ShapeError: sizes of dimensions of one name differ, or `excluded` is not a set of positions
+            and names.
+
+    Example:
+        >>> np.vectorize(lambda x: x * x + 1)(np.arange(3))
+        Array([1, 2, 5], dtype=int32)
+        >>> np.vectorize(np.dot, signature="(n),(n)->()")(np.ones((2, 3)), np.arange(3))
+        Array([3., 3.], dtype=float32)
     """
     for each in excluded if isinstance(excluded, Collection) else (excluded,):
         if each is excluded or not (each >= 0 if isinstance(each, int) else isinstance(each, str)):
@@ -166,13 +176,27 @@ def apply_along_axis(
     return function(lifted(arr))
 
 
-def apply_over_axes(func: Callable[..., Any], a: Any, axes: int | Sequence[int]) -> Any:
-    """A function of an array and an axis, applied to what it gave for the axis before.
+@documented(PARAMETERS)
+def apply_over_axes(func: Callable[..., Any], a: ArrayLike, axes: int | Sequence[int]) -> Array:
+    """Apply a function of an array and an axis repeatedly, for each axis.
 
-    Where its result has one dimension less, the axis is put back, with size 1.
+    If its result has one dimension less, the axis is inserted again with size 1.
+
+    Args:
+        func: a function of an array and an axis.
+        axes: an axis or several.
+
+    Returns:
+        An array with the dimensions of `a`.
 
     Raises:
-        ShapeError: the result has other dimensions.
+        ShapeError: a result has another number of dimensions.
+
+    Example:
+        >>> np.apply_over_axes(np.sum, np.ones((2, 3, 4)), (0, 2))
+        Array([[[8.],
+                [8.],
+                [8.]]], dtype=float32)
     """
     transforms().arguments.checked_function(func, "numpy.apply_over_axes")
     for axis in operands.listed(axes):
@@ -188,7 +212,13 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: int | Sequence[int])
     return lifted(a)
 
 
-def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
+def piecewise(
+    x: ArrayLike,
+    condlist: Any,
+    funclist: Sequence[Any],
+    *args: Any,
+    **kw: Any,
+) -> Array:
     """Each element by the function of the last condition that holds for it.
 
     Args:

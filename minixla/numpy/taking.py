@@ -8,6 +8,7 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core.docstrings import documented
 from minixla.core.element_types import S64
 from minixla.core.shapes import Shape
 from minixla.core.tracing import host_array, one_program
@@ -15,6 +16,8 @@ from minixla.numpy import indexing, operands
 from minixla.numpy.element_functions import placeable
 from minixla.numpy.indexing import IndexUpdate, getitem
 from minixla.numpy.operands import Axis, concrete, convert, default_int, lifted, operand_shape
+from minixla.numpy.shared_sections import PARAMETERS
+from minixla.typing import Array, ArrayLike
 from minixla_ops.elementwise import operators
 from minixla_ops.helpers import shorthand
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers
@@ -35,32 +38,38 @@ def _integers(indices: Any, subject: str, of_flags: bool = False) -> Any:
     return indices
 
 
+@documented(PARAMETERS)
 @one_program("a", "indices")
 def take(
-    a: Any,
-    indices: Any,
+    a: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = None,
     out: None = None,
     mode: str | None = None,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
-    fill_value: Any = None,
-) -> Any:
-    """The elements of `a` at some indices of an axis.
+    fill_value: ArrayLike | None = None,
+) -> Array:
+    """Return the elements at some indices of an axis.
 
     Args:
-        a: an array.
         indices: integers; negative ones count from the end.
         axis: the axis; None for the elements in row-major order.
-        out: not supported.
-        mode: what indices out of bounds give: "fill" (the default) `fill_value`, "clip" the
-            nearest element, "wrap" the element of the remainder.
-        unique_indices: a promise, which has no effect.
-        indices_are_sorted: a promise, which has no effect.
-        fill_value: default: NaN, or an integer type's extreme value.
+        mode: the treatment of indices out of bounds: "fill" (the default) gives `fill_value`,
+            "clip" the nearest element, "wrap" the element at the remainder.
+        unique_indices: ignored.
+        indices_are_sorted: ignored.
+        fill_value: default: NaN, or the minimum or maximum of an integer type.
+
+    Returns:
+        An array whose axis is replaced by those of `indices`; of their shape if `axis` is None.
 
     Raises:
         AttributeValueError: the mode is unknown.
+
+    Example:
+        >>> np.take(np.array([10, 20, 30]), np.array([2, 0, -1]))
+        Array([30, 10, 30], dtype=int32)
     """
     operands.refuse_out("take", out)
     a, sizes, place = operands.along(a, axis, "take")
@@ -72,29 +81,38 @@ def take(
     return getitem(a, index, "fill" if mode is None else indexing.checked_mode(mode), fill_value)
 
 
+@documented(PARAMETERS)
 @one_program("arr", "indices")
 def take_along_axis(
-    arr: Any,
-    indices: Any,
+    arr: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = -1,
     mode: str | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
     *,
     wrap_negative_indices: bool | None = None,
-) -> Any:
-    """For each place of `indices` the element of `arr` at that place, but for the axis.
+) -> Array:
+    """Return the elements at indices along an axis, which differ by position on other axes.
 
     Args:
-        arr: an array.
-        indices: integers, of the rank of `arr`; all sizes but that of the axis broadcast.
+        indices: integers with the rank of `arr`; all sizes except that of the axis broadcast.
         axis: the axis; None for the elements in row-major order.
-        mode: what indices out of bounds give: "fill" (the default) `fill_value`, "clip" the
-            nearest element, "promise_in_bounds" that there are none.
-        fill_value: default: NaN, or an integer type's extreme value.
-        wrap_negative_indices: False where negative indices are out of bounds.
+        mode: the treatment of indices out of bounds: "fill" (the default) gives `fill_value`,
+            "clip" the nearest element; "promise_in_bounds" asserts that there are none.
+        fill_value: default: NaN, or the minimum or maximum of an integer type.
+        wrap_negative_indices: False if negative indices are out of bounds.
+
+    Returns:
+        An array of the shape that `arr` and `indices` broadcast to, with the size of `indices`
+        along the axis.
 
     Raises:
-        IndexError: the shapes do not fit, or the indices are no integers.
+        IndexError: the shapes do not match, or the indices are not integers.
+
+    Example:
+        >>> np.take_along_axis(np.array([[10, 20], [30, 40]]), np.array([[1], [0]]), axis=1)
+        Array([[20],
+               [30]], dtype=int32)
     """
     indices = _integers(indices, "take_along_axis")
     arr, own, place = operands.along(arr, axis, "take_along_axis")
@@ -119,7 +137,7 @@ def take_along_axis(
     found = ops.gather(whole, chosen, numbers, (1,) * rank)
     if (indexing.checked_mode(mode) or "fill") == "fill":
         is_inside = (chosen >= 0) & (chosen < own[place])
-        missing = indexing.fill_of(kind) if fill_value is None else fill_value
+        missing: Any = indexing.fill_of(kind) if fill_value is None else fill_value
         found = ops.select(is_inside, found, shorthand.full_like(found, missing))
     return operands.keep_weak(found, arr)
 
@@ -127,17 +145,28 @@ def take_along_axis(
 # Where elements are.
 
 
-def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
-    """The indices of the elements that are not zero: an array for each axis, in row-major order.
+@documented(PARAMETERS)
+def nonzero(
+    a: ArrayLike,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
+) -> tuple[Array, ...]:
+    """Return the indices of nonzero elements: an array for each axis, in row-major order.
 
     Args:
         a: an array of one dimension or more.
-        size: how many indices to return, which must be given where `a` is a traced value; what is
-            beyond is cut off, what is missing is filled.
-        fill_value: an index, or one for each axis, to fill with; default 0.
+        fill_value: an index, or one for each axis, to pad with; default 0.
+
+    Returns:
+        A tuple of vectors of integers, one for each axis.
 
     Raises:
-        ConcretizationError: `a` is traced and `size` is not given.
+        ConcretizationError: `a` is traced and `size` is missing.
+
+    Example:
+        >>> np.nonzero(np.array([[1, 0], [0, 2]]))
+        (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
     """
     shape = operand_shape(a, "nonzero")
     if not shape.rank:
@@ -161,47 +190,108 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     return tuple(found)
 
 
-def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The indices, in row-major order, of the elements that are not zero; see `nonzero`."""
+@documented(PARAMETERS)
+def flatnonzero(
+    a: ArrayLike,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
+) -> Array:
+    """Return the indices, in row-major order, of nonzero elements; see `nonzero`.
+
+    Args:
+        fill_value: an index to pad with; default 0.
+
+    Returns:
+        A vector of integers.
+
+    Raises:
+        ConcretizationError: `a` is traced and `size` is missing.
+
+    Example:
+        >>> np.flatnonzero(np.array([[1, 0], [0, 2]]))
+        Array([0, 3], dtype=int32)
+    """
     return nonzero(mnp.ravel(a), size=size, fill_value=fill_value)[0]
 
 
-def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The index vectors of the elements that are not zero, one a row; see `nonzero`."""
+@documented(PARAMETERS)
+def argwhere(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
+    """Return the indices of nonzero elements as rows of a matrix; see `nonzero`.
+
+    Args:
+        fill_value: an index, or one for each axis, to pad with; default 0.
+
+    Returns:
+        A matrix of integers with a column for each dimension of `a`.
+
+    Raises:
+        ConcretizationError: `a` is traced and `size` is missing.
+
+    Example:
+        >>> np.argwhere(np.array([[1, 0], [0, 2]]))
+        Array([[0, 0],
+               [1, 1]], dtype=int32)
+    """
     rank = operand_shape(a, "argwhere").rank
     places = nonzero(a if rank else mnp.atleast_1d(a), size=size, fill_value=fill_value)
     found = mnp.transpose(mnp.stack(places))
     return found if rank else getitem(found, (slice(None), slice(0, 0)))
 
 
-def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
-    """The elements, in row-major order, where the condition is true; see `compress`."""
+@documented(PARAMETERS)
+def extract(
+    condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0
+) -> Array:
+    """Return the elements, in row-major order, where the condition is true; see `compress`.
+
+    Args:
+        condition: a boolean (or a number, true if nonzero) for each element.
+
+    Returns:
+        A vector with the element type of `arr`.
+
+    Raises:
+        ConcretizationError: the condition is traced and `size` is missing.
+
+    Example:
+        >>> x = np.array([[1, 5], [7, 2]])
+        >>> np.extract(x > 3, x)
+        Array([5, 7], dtype=int32)
+    """
     return compress(mnp.ravel(condition), arr, size=size, fill_value=fill_value)
 
 
+@documented(PARAMETERS)
 def compress(
-    condition: Any,
-    a: Any,
+    condition: ArrayLike,
+    a: ArrayLike,
     axis: int | None = None,
     *,
     size: int | None = None,
-    fill_value: Any = 0,
+    fill_value: ArrayLike = 0,
     out: None = None,
-) -> Any:
-    """The elements of an axis where the condition is true.
+) -> Array:
+    """Return the elements of an axis where the condition is true.
 
     Args:
-        condition: a vector of booleans (or numbers: true where not zero).
-        a: an array.
+        condition: a vector of booleans, or of numbers, which are true if nonzero.
         axis: the axis; None for the elements in row-major order.
-        size: how many elements to return, which must be given where the condition is a traced
-            value; what is beyond is cut off, what is missing is filled.
-        fill_value: the number to fill with.
-        out: not supported.
+        size: the number of results, required if the condition is traced. More are cut off, fewer
+            are padded.
+
+    Returns:
+        An array with fewer elements along the axis; a vector if `axis` is None.
 
     Raises:
-        ConcretizationError: the condition is traced and `size` is not given.
-        IndexError: the condition is true where the axis has no element.
+        ConcretizationError: the condition is traced and `size` is missing.
+        IndexError: the condition is true beyond the end of the axis.
+
+    Example:
+        >>> np.compress(np.array([True, False, True]), np.array([1, 2, 3]))
+        Array([1, 3], dtype=int32)
     """
     operands.refuse_out("compress", out)
     operands.shape_of_rank(condition, (1,), "compress", "Give a vector of booleans.")
@@ -278,7 +368,14 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
 
 
 @placeable("out_sharding")
-def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:
+def bincount(
+    x: Any,
+    weights: Any = None,
+    minlength: int = 0,
+    *,
+    length: int | None = None,
+    out_sharding: Any = None,
+) -> Any:
     """How often each number from 0 occurs, or the sum of the weights where it does.
 
     Args:

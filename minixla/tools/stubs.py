@@ -21,7 +21,7 @@ from minixla.numpy import ufunc
 from minixla.tools.stub_types import changing_parameters, parameter_type, result_type
 
 #: The modules that have a stub.
-MODULES = ("minixla_ops", "minixla.numpy", "minixla.numpy.fft", "minixla.numpy.linalg")
+MODULES = ("minixla_ops",)
 MODULES += ("minixla.random",)
 # Annotations of others (JAX's internal names, say) are no help to users.
 _KNOWN = ("builtins", "collections", "minixla", "minixla_ops", "numpy", "types", "typing")
