@@ -4,39 +4,73 @@ import builtins
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Sequence
+from jax.numpy import append as append
+from jax.numpy import apply_along_axis as apply_along_axis
+from jax.numpy import array_equiv as array_equiv
 from jax.numpy import bartlett as bartlett
+from jax.numpy import bincount as bincount
 from jax.numpy import bitwise_count as bitwise_count
 from jax.numpy import blackman as blackman
+from jax.numpy import block as block
+from jax.numpy import c_ as c_
+from jax.numpy import choose as choose
+from jax.numpy import corrcoef as corrcoef
+from jax.numpy import cov as cov
+from jax.numpy import delete as delete
+from jax.numpy import diag_indices as diag_indices
+from jax.numpy import diag_indices_from as diag_indices_from
+from jax.numpy import diagflat as diagflat
 from jax.numpy import ediff1d as ediff1d
+from jax.numpy import einsum_path as einsum_path
 from jax.numpy import fill_diagonal as fill_diagonal
 from jax.numpy import frexp as frexp
 from jax.numpy import frombuffer as frombuffer
+from jax.numpy import fromfunction as fromfunction
 from jax.numpy import fromstring as fromstring
 from jax.numpy import geomspace as geomspace
 from jax.numpy import hamming as hamming
 from jax.numpy import hanning as hanning
+from jax.numpy import histogram_bin_edges as histogram_bin_edges
 from jax.numpy import i0 as i0
+from jax.numpy import indices as indices
 from jax.numpy import kaiser as kaiser
 from jax.numpy import kron as kron
 from jax.numpy import ldexp as ldexp
 from jax.numpy import load as load
 from jax.numpy import logspace as logspace
 from jax.numpy import mask_indices as mask_indices
+from jax.numpy import mgrid as mgrid
+from jax.numpy import ogrid as ogrid
 from jax.numpy import packbits as packbits
 from jax.numpy import place as place
+from jax.numpy import poly as poly
+from jax.numpy import polyadd as polyadd
+from jax.numpy import polyder as polyder
+from jax.numpy import polydiv as polydiv
+from jax.numpy import polyfit as polyfit
+from jax.numpy import polyint as polyint
+from jax.numpy import polymul as polymul
+from jax.numpy import polysub as polysub
+from jax.numpy import polyval as polyval
 from jax.numpy import put as put
 from jax.numpy import put_along_axis as put_along_axis
+from jax.numpy import r_ as r_
+from jax.numpy import ravel_multi_index as ravel_multi_index
 from jax.numpy import resize as resize
+from jax.numpy import rollaxis as rollaxis
+from jax.numpy import roots as roots
+from jax.numpy import rot90 as rot90
 from jax.numpy import sort_complex as sort_complex
 from jax.numpy import spacing as spacing
 from jax.numpy import trapezoid as trapezoid
+from jax.numpy import trim_zeros as trim_zeros
 from jax.numpy import unpackbits as unpackbits
+from jax.numpy import unravel_index as unravel_index
 from jax.numpy import unwrap as unwrap
+from jax.numpy import vander as vander
 from minixla.numpy import fft as fft
 from minixla.numpy import linalg as linalg
 from minixla.numpy.dtypes import ScalarType as ScalarType
-from minixla.numpy.grids import _Grid
-from minixla.numpy.grids import _Joined
 from minixla.numpy.ufuncs import ufunc as ufunc
 from minixla.typing import Array
 from minixla.typing import ArrayLike
@@ -71,6 +105,12 @@ from typing import overload
 __all__: list[str]
 
 ndarray = Array
+
+def convolve(a: ArrayLike, v: ArrayLike, mode: str = ..., *, precision: Any = ..., preferred_element_type: DTypeLike | None = ...) -> Array:
+    """The sums of products of a vector and one reversed."""
+
+def correlate(a: ArrayLike, v: ArrayLike, mode: str = ..., *, precision: Any = ..., preferred_element_type: DTypeLike | None = ...) -> Array:
+    """The sums of products of a vector and the conjugate of another, moved along it."""
 
 def array(object: Any, dtype: DTypeLike | None = ..., *, copy: builtins.bool = ..., order: str | None = ..., ndmin: int = ..., device: Any = ..., out_sharding: Any = ...) -> Array:
     """An array made of an array, a number, or nested lists of these."""
@@ -116,19 +156,8 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: int = ..., endpoint: builti
 def meshgrid(*xi: ArrayLike, copy: builtins.bool = ..., sparse: builtins.bool = ..., indexing: str = ...) -> list[Array]:
     """Coordinate arrays of a grid, one for each vector."""
 
-@overload
-def indices(dimensions: Sequence[int], dtype: DTypeLike | None = ...) -> Array:
-    """The index of each element along each dimension of an array of sizes `dimensions`."""
-
-@overload
-def indices(dimensions: Sequence[int], dtype: DTypeLike | None = ..., sparse: builtins.bool = ...) -> Any:
-    """The index of each element along each dimension of an array of sizes `dimensions`."""
-
 def ix_(*args: ArrayLike) -> tuple[Array, ...]:
     """Vectors as arrays that broadcast to their grid, for indexing with all combinations."""
-
-def fromfunction(function: Callable[..., Any], shape: Sequence[int], *, dtype: DTypeLike = ..., **kwargs: Any) -> Array:
-    """`function` of the index arrays of an array of `shape`."""
 
 def quantile(a: ArrayLike, q: ArrayLike, axis: int | Sequence[int] | None = ..., out: None = ..., overwrite_input: builtins.bool = ..., method: str = ..., keepdims: builtins.bool = ..., *, weights: ArrayLike | None = ...) -> Array:
     """The quantiles over axes, NaN where one is among the elements."""
@@ -147,9 +176,6 @@ def median(a: ArrayLike, axis: int | Sequence[int] | None = ..., out: None = ...
 
 def nanmedian(a: ArrayLike, axis: int | Sequence[int] | None = ..., out: None = ..., overwrite_input: builtins.bool = ..., keepdims: builtins.bool = ...) -> Array:
     """The median over axes of what is not NaN."""
-
-def histogram_bin_edges(a: ArrayLike, bins: ArrayLike | Sequence[ArrayLike] | str = ..., range: Array | _ndarray | Sequence[Any] | None = ..., weights: ArrayLike | None = ...) -> Array:
-    """The edges of the bins of a histogram; arguments as for `histogram`."""
 
 def histogram(a: ArrayLike, bins: ArrayLike | Sequence[ArrayLike] | str = ..., range: Array | _ndarray | Sequence[Any] | None = ..., weights: ArrayLike | None = ..., density: builtins.bool | None = ...) -> tuple[Array, Array]:
     """How many elements are in each of some bins, and the edges of these."""
@@ -511,18 +537,6 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = ..., max: ArrayLike | None =
 def nan_to_num(x: ArrayLike, copy: builtins.bool = ..., nan: ArrayLike = ..., posinf: ArrayLike | None = ..., neginf: ArrayLike | None = ...) -> Array:
     """`x` with other numbers in place of NaN and infinities."""
 
-s_: IndexExpression
-
-index_exp: IndexExpression
-
-mgrid: _Grid
-
-ogrid: _Grid
-
-r_: _Joined
-
-c_: _Joined
-
 def arcsin(x: ArrayLike, /) -> Array:
     """The angle in [-pi/2, pi/2] whose sine is x."""
 
@@ -598,12 +612,6 @@ def dstack(tup: Array | _ndarray | Sequence[ArrayLike], dtype: DTypeLike | None 
 def column_stack(tup: Array | _ndarray | Sequence[ArrayLike]) -> Array:
     """Arrays joined along the second axis; vectors are columns."""
 
-def block(arrays: Any) -> Array:
-    """An array put together from nested lists of blocks: the innermost along the last axis."""
-
-def append(arr: ArrayLike, values: ArrayLike, axis: int | None = ...) -> Array:
-    """`arr` followed by `values` along an axis; None joins their elements in row-major order."""
-
 def split(ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[int], axis: int = ...) -> list[Array]:
     """An array cut along an axis: into equal sections, or before each of the given indices."""
 
@@ -624,9 +632,6 @@ def tile(A: ArrayLike, reps: ShapeLike) -> Array:
 
 def repeat(a: ArrayLike, repeats: ArrayLike | Sequence[int], axis: int | None = ..., *, total_repeat_length: int | None = ..., out_sharding: Any = ...) -> Array:
     """Each element of `a` repeated along an axis; default: of the elements in row-major order."""
-
-def delete(arr: ArrayLike, obj: ArrayLike | Sequence[int] | slice, axis: int | None = ..., *, assume_unique_indices: builtins.bool = ...) -> Array:
-    """`arr` without some indices of an axis; default: of the elements in row-major order."""
 
 def insert(arr: ArrayLike, obj: ArrayLike | Sequence[int] | slice, values: ArrayLike, axis: int | None = ...) -> Array:
     """`arr` with values put before some indices of an axis."""
@@ -663,9 +668,6 @@ def cross(a: ArrayLike, b: ArrayLike, axisa: int = ..., axisb: int = ..., axisc:
 
 def einsum(subscripts: Any, /, *operands: Any, out: None = ..., optimize: Any = ..., precision: Any = ..., preferred_element_type: DTypeLike | None = ..., out_sharding: Any = ...) -> Array:
     """The sum of products that `subscripts` names (numpy.einsum)."""
-
-def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = ...) -> tuple[list[tuple[int, ...]], Any]:
-    """The order in which `einsum` takes the operands, and a description of its cost."""
 
 def equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Whether x1 == x2."""
@@ -741,9 +743,6 @@ def allclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = ..., atol: ArrayLike 
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: builtins.bool = ...) -> Array:
     """Whether two arrays have one shape and equal elements."""
 
-def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """Whether two arrays broadcast together and are equal then."""
-
 def from_dlpack(x: Any, /, *, device: Any = ..., copy: builtins.bool | None = ...) -> Array:
     """An array of another library's, taken over by DLPack, without a copy where that can be."""
 
@@ -752,6 +751,10 @@ def fromfile(*args: Any, **kwargs: Any) -> Array:
 
 def fromiter(*args: Any, **kwargs: Any) -> Array:
     """An array made of the numbers of an iterable. Arguments are those of numpy.fromiter."""
+
+index_exp: IndexExpression
+
+s_: IndexExpression
 
 def ndim(a: ArrayLike) -> int:
     """The number of dimensions."""
@@ -789,9 +792,6 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
 def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
     """`a` with dimensions `source` moved to `destination`, the others in their order."""
 
-def rollaxis(a: ArrayLike, axis: int, start: int = ...) -> Array:
-    """`a` with dimension `axis` moved to before the one that is at `start`."""
-
 def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     """`a` with dimensions of size 1 at the places `axis` of the result."""
 
@@ -825,17 +825,11 @@ def fliplr(m: ArrayLike) -> Array:
 def flipud(m: ArrayLike) -> Array:
     """`m` reversed along axis 0."""
 
-def rot90(m: ArrayLike, k: int = ..., axes: Sequence[int] = ...) -> Array:
-    """`m` turned `k` times by 90 degrees, from the first of `axes` towards the second."""
-
 def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: int | Sequence[int] | None = ...) -> Array:
     """`a` with its elements moved along axes by `shift` places; what falls off comes in again."""
 
 def vectorize(pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = ..., signature: str | None = ...) -> Callable[..., Any]:
     """A function that applies `pyfunc` to all elements of arrays, which broadcast together."""
-
-def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any) -> Array:
-    """A function of vectors, and of `args` and `kwargs`, applied along an axis."""
 
 def apply_over_axes(func: Callable[..., Any], a: ArrayLike, axes: int | Sequence[int]) -> Array:
     """A function of an array and an axis, applied to what it gave for the axis before."""
@@ -867,15 +861,6 @@ def trace(a: ArrayLike, offset: int = ..., axis1: int = ..., axis2: int = ..., d
 def diag(v: ArrayLike, k: int = ...) -> Array:
     """A matrix with the vector `v` on a diagonal; of a matrix `v`, that diagonal."""
 
-def diagflat(v: ArrayLike, k: int = ...) -> Array:
-    """A matrix with the elements of `v`, in row-major order, on a diagonal."""
-
-def diag_indices(n: int, ndim: int = ...) -> tuple[Array, ...]:
-    """The indices of the main diagonal of an array of `ndim` dimensions of size `n`."""
-
-def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
-    """The indices of the main diagonal of an array."""
-
 def tril_indices(n: int, k: int = ..., m: int | None = ...) -> tuple[Array, Array]:
     """The row and column indices of the lower triangle of an n by m matrix."""
 
@@ -888,52 +873,8 @@ def triu_indices(n: int, k: int = ..., m: int | None = ...) -> tuple[Array, Arra
 def triu_indices_from(arr: ArrayLike, k: int = ...) -> tuple[Array, Array]:
     """The row and column indices of the upper triangle of a matrix."""
 
-def vander(x: ArrayLike, N: int | None = ..., increasing: builtins.bool = ...) -> Array:
-    """A matrix whose columns are powers of the vector `x`, the highest first."""
-
 def pad(array: ArrayLike, pad_width: Any, mode: Any = ..., **kwargs: Any) -> Array:
     """`array` with elements put before and after it along each axis."""
-
-def convolve(a: ArrayLike, v: ArrayLike, mode: str = ..., *, precision: Any = ..., preferred_element_type: DTypeLike | None = ...) -> Array:
-    """The sums of products of a vector and one reversed."""
-
-def correlate(a: ArrayLike, v: ArrayLike, mode: str = ..., *, precision: Any = ..., preferred_element_type: DTypeLike | None = ...) -> Array:
-    """The sums of products of a vector and the conjugate of another, moved along it."""
-
-def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = ...) -> Array:
-    """The value at `x` of the polynomial with coefficients `p`; `unroll` has no effect."""
-
-def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """The coefficients of the sum of two polynomials."""
-
-def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """The coefficients of the difference of two polynomials."""
-
-def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: builtins.bool = ...) -> Array:
-    """The coefficients of the product of two polynomials."""
-
-def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: builtins.bool = ...) -> tuple[Array, Array]:
-    """The coefficients of the quotient and of the remainder of two polynomials."""
-
-def polyder(p: ArrayLike, m: int = ...) -> Array:
-    """The coefficients of the m-th derivative of a polynomial."""
-
-def polyint(p: ArrayLike, m: int = ..., k: ArrayLike | None = ...) -> Array:
-    """The coefficients of the m-th antiderivative of a polynomial."""
-
-def poly(seq_of_zeros: Array | _ndarray | Sequence[ArrayLike]) -> Array:
-    """The coefficients of the polynomial whose zeros are given, the first coefficient being 1."""
-
-def roots(p: ArrayLike, *, strip_zeros: builtins.bool = ...) -> Array:
-    """The zeros of a polynomial, complex numbers: eigenvalues of its companion matrix."""
-
-@overload
-def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: ArrayLike | None = ..., w: ArrayLike | None = ...) -> Array:
-    """The coefficients of the polynomial for which the sum of squares of its errors is least."""
-
-@overload
-def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: ArrayLike | None = ..., full: builtins.bool = ..., w: ArrayLike | None = ..., cov: builtins.bool | ArrayLike | str = ...) -> Any:
-    """The coefficients of the polynomial for which the sum of squares of its errors is least."""
 
 def sum(a: ArrayLike, axis: int | Sequence[int] | None = ..., dtype: DTypeLike | None = ..., out: None = ..., keepdims: builtins.bool = ..., initial: ArrayLike | None = ..., where: ArrayLike | None = ..., promote_integers: builtins.bool = ...) -> Array:
     """The sum over axes."""
@@ -1100,12 +1041,6 @@ def average(a: ArrayLike, axis: int | Sequence[int] | None = ..., weights: Array
 def average(a: ArrayLike, axis: int | Sequence[int] | None = ..., weights: ArrayLike | None = ..., returned: builtins.bool = ..., keepdims: builtins.bool = ...) -> Any:
     """The mean over axes, each element counted with a weight."""
 
-def cov(m: ArrayLike, y: ArrayLike | None = ..., rowvar: builtins.bool = ..., bias: builtins.bool = ..., ddof: int | None = ..., fweights: ArrayLike | None = ..., aweights: ArrayLike | None = ..., dtype: DTypeLike | None = ...) -> Array:
-    """The covariance matrix of variables."""
-
-def corrcoef(x: ArrayLike, y: ArrayLike | None = ..., rowvar: builtins.bool = ..., dtype: DTypeLike | None = ...) -> Array:
-    """The matrix of correlation coefficients; arguments as for `cov`."""
-
 def diff(a: ArrayLike, n: int = ..., axis: int = ..., prepend: ArrayLike | None = ..., append: ArrayLike | None = ...) -> Array:
     """The difference of each element and the one before, `n` times; of booleans if they differ."""
 
@@ -1135,21 +1070,6 @@ def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = ..., fil
 
 def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = ..., *, size: int | None = ..., fill_value: ArrayLike = ..., out: None = ...) -> Array:
     """The elements of an axis where the condition is true."""
-
-def trim_zeros(filt: Array | _ndarray | Sequence[ArrayLike], trim: str = ..., axis: int | Sequence[int] | None = ...) -> Array:
-    """An array without the zeros at its ends, which must be known."""
-
-def choose(a: ArrayLike, choices: Array | _ndarray | Sequence[ArrayLike], out: None = ..., mode: str = ...) -> Array:
-    """Each element from the choice whose number is in `a`."""
-
-def bincount(x: ArrayLike, weights: ArrayLike | None = ..., minlength: int = ..., *, length: int | None = ..., out_sharding: Any = ...) -> Array:
-    """How often each number from 0 occurs, or the sum of the weights where it does."""
-
-def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
-    """The index along each axis of elements given by their number in row-major order."""
-
-def ravel_multi_index(multi_index: Sequence[Any], dims: Sequence[int], mode: str = ..., order: str = ..., *, dtype: DTypeLike | None = ...) -> Array:
-    """The number, in row-major ("C") or column-major ("F") order, of elements given by indices."""
 
 def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = ...) -> ufunc:
     """A `ufunc` of a function of scalars; arguments are those of `ufunc`."""

@@ -1,7 +1,7 @@
 """Functions that make arrays from numbers, lists and counts."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from minixla.core.element_types import F32, PRED
 from minixla.core.shapes import Shape
 from minixla.core.tracing import host_array, not_a_value, one_program, with_flags
 from minixla.numpy import operands
-from minixla.numpy.element_functions import named, placeable, transforms
+from minixla.numpy.element_functions import named, placeable
 from minixla.numpy.operands import common_type, lifted, operand_shape, requested_type, static_sizes
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.elementwise.promotion import inexact_type
@@ -255,24 +255,6 @@ def _along(vector: Any, place: int, sizes: Sequence[int]) -> Any:
     return ops.broadcast_in_dim(vector, operands.resized(sizes, place, vector.size), [place])
 
 
-@with_flags
-def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
-    """The index of each element along each dimension of an array of sizes `dimensions`.
-
-    Returns:
-        One array of shape (number of dimensions, *dimensions); with `sparse` a tuple of arrays
-        that broadcast together.
-    """
-    if not isinstance(dimensions, (list, tuple)):
-        operands.shape_of_rank(dimensions, (1,), "indices", "Give a size for each dimension.")
-    sizes = static_sizes(dimensions, "indices")
-    kind = requested_type(dtype, "indices", operands.default_int())
-    if sparse:
-        return ix_(*[ops.iota(Shape(kind, (size,)), 0) for size in sizes])
-    found = [ops.iota(Shape(kind, sizes), at) for at in range(len(sizes))]
-    return mnp.stack(found) if found else zeros(0, kind)
-
-
 def ix_(*args: Any) -> tuple[Any, ...]:
     """Vectors as arrays that broadcast to their grid, for indexing with all combinations.
 
@@ -284,11 +266,3 @@ def ix_(*args: Any) -> tuple[Any, ...]:
         x = mnp.nonzero(x)[0] if given.element_type is PRED else lifted(x)
         found.append(_along(x, at, [1] * len(args)))
     return tuple(found)
-
-
-def fromfunction(
-    function: Callable[..., Any], shape: Sequence[int], *, dtype: Any = float, **kwargs: Any
-) -> Any:
-    """`function` of the index arrays of an array of `shape`."""
-    checked = transforms().arguments.checked_function
-    return checked(function, "numpy.fromfunction")(*indices(shape, dtype), **kwargs)

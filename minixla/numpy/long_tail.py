@@ -3,49 +3,30 @@
 from typing import Any
 
 import numpy as np
-from jax.numpy import (
-    bartlett,
-    bitwise_count,
-    blackman,
-    ediff1d,
-    fill_diagonal,
-    frexp,
-    frombuffer,
-    fromstring,
-    geomspace,
-    hamming,
-    hanning,
-    i0,
-    kaiser,
-    kron,
-    ldexp,
-    load,
-    logspace,
-    mask_indices,
-    packbits,
-    place,
-    put,
-    put_along_axis,
-    resize,
-    sort_complex,
-    spacing,
-    trapezoid,
-    unpackbits,
-    unwrap,
-)
+from jax import numpy as jnp
 
 import minixla.numpy as mnp
 from minixla.numpy import operands
 
-__all__ = ["ComplexWarning", "array_repr", "array_str", "bartlett", "bitwise_count", "blackman"]
-__all__ += ["ediff1d", "fill_diagonal", "frexp", "from_dlpack", "frombuffer", "fromfile"]
-__all__ += ["fromiter", "fromstring", "geomspace", "get_printoptions", "hamming", "hanning", "i0"]
-__all__ += ["iterable", "kaiser", "kron", "ldexp", "load", "logspace", "mask_indices", "packbits"]
-__all__ += ["place", "printoptions", "put", "put_along_axis", "resize", "save", "savez"]
-__all__ += ["set_printoptions", "sort_complex", "spacing", "trapezoid", "unpackbits", "unwrap"]
+#: JAX's functions, exported unchanged.
+_OF_JAX = """
+append apply_along_axis array_equiv bartlett bincount bitwise_count blackman block c_ choose
+corrcoef cov delete diag_indices diag_indices_from diagflat ediff1d einsum_path fill_diagonal
+frexp frombuffer fromfunction fromstring geomspace hamming hanning histogram_bin_edges i0
+indices kaiser kron ldexp load logspace mask_indices mgrid ogrid packbits place
+poly polyadd polyder polydiv polyfit polyint polymul polysub polyval put put_along_axis r_
+ravel_multi_index resize rollaxis roots rot90 sort_complex spacing trapezoid trim_zeros
+unpackbits unravel_index unwrap vander
+"""
+globals().update({name: getattr(jnp, name) for name in _OF_JAX.split()})
+
+__all__ = [*_OF_JAX.split(), "ComplexWarning", "array_repr", "array_str", "from_dlpack", "fromfile"]
+__all__ += ["fromiter", "get_printoptions", "index_exp", "iterable", "printoptions", "s_", "save"]
+__all__ += ["savez", "set_printoptions"]
 
 # NumPy's functions for files and printing accept arrays, not traced values.
 ComplexWarning, iterable = np.exceptions.ComplexWarning, np.iterable
+s_, index_exp = np.s_, np.index_exp
 array_repr, array_str = np.array_repr, np.array_str
 get_printoptions, set_printoptions = np.get_printoptions, np.set_printoptions
 printoptions, save, savez = np.printoptions, np.save, np.savez
@@ -69,8 +50,6 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
         device: where the result is to be; default: where it is.
         copy: True for a copy in any case, False for none; None where one is needed.
     """
-    from jax import numpy as jnp  # no sooner than it is called
-
     if not hasattr(x, "__dlpack__"):
         advice = "Give an array, or convert with mx.numpy.asarray."
         raise operands.shape_error("from_dlpack", "it has no __dlpack__", advice, repr(x))

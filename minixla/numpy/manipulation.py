@@ -156,15 +156,6 @@ def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[in
     return _permuted(a, order)
 
 
-@one_program("a")
-def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
-    """`a` with dimension `axis` moved to before the one that is at `start`."""
-    rank = operand_shape(a, "rollaxis").rank
-    axis = axis_of(axis, rank, "rollaxis")
-    place = axis_of(start, rank + (start >= 0), "rollaxis")
-    return moveaxis(a, axis, place - (place > axis))
-
-
 def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
     """`a` with dimensions of size 1 at the places `axis` of the result."""
     own = operand_shape(a, "expand_dims").dimensions
@@ -258,21 +249,6 @@ def flip(m: Any, axis: int | Sequence[int] | None = None) -> Any:
 
 fliplr = one_program()(named(lambda m: flip(m, 1), "fliplr", "`m` reversed along axis 1."))
 flipud = one_program()(named(lambda m: flip(m, 0), "flipud", "`m` reversed along axis 0."))
-
-
-@one_program("m")
-def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
-    """`m` turned `k` times by 90 degrees, from the first of `axes` towards the second.
-
-    Raises:
-        AttributeValueError: the two axes are one.
-    """
-    rank = operand_shape(m, "rot90").rank
-    first, second = axes_of(axes, rank, "rot90")
-    turns = operands.static_int(k, "rot90", "k") % 4
-    if turns % 2 == 0:
-        return flip(m, (first, second)) if turns else lifted(m)
-    return swapaxes(flip(m, second if turns == 1 else first), first, second)
 
 
 def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:

@@ -145,27 +145,6 @@ def _mapped(function: Callable[..., Any], arrays: Sequence[Any], names: Sequence
     return tuple(map(expand, results)) if isinstance(results, tuple) else expand(results)
 
 
-def apply_along_axis(
-    func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
-) -> Any:
-    """A function of vectors, and of `args` and `kwargs`, applied along an axis.
-
-    Its results' dimensions take the axis' place.
-    """
-    rank = operand_shape(arr, "apply_along_axis").rank
-    place = axis_of(axis, rank, "apply_along_axis")
-    transforms().arguments.checked_function(func1d, "numpy.apply_along_axis")
-
-    def function(vector: Any) -> Any:
-        return func1d(vector, *args, **kwargs)
-
-    for behind in range(1, rank - place):
-        function = transforms().vmap(function, in_axes=behind, out_axes=-1)
-    for _ in range(place):
-        function = transforms().vmap(function)
-    return function(lifted(arr))
-
-
 def apply_over_axes(func: Callable[..., Any], a: Any, axes: int | Sequence[int]) -> Any:
     """A function of an array and an axis, applied to what it gave for the axis before.
 
