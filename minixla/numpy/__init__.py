@@ -13,6 +13,7 @@ from minixla.numpy import array_methods as _array_methods
 from minixla.numpy import arrays_of_keys as _arrays_of_keys
 from minixla.numpy import fft, linalg
 from minixla.numpy import long_tail as _long_tail
+from minixla.numpy.convolutions import *
 from minixla.numpy.creation import *
 from minixla.numpy.distributions import *
 from minixla.numpy.dtypes import *
@@ -20,7 +21,6 @@ from minixla.numpy.dtypes import __array_api_version__, __array_namespace_info__
 from minixla.numpy.dtypes import bool_ as bool
 from minixla.numpy.element_functions import offered
 from minixla.numpy.elementwise import *
-from minixla.numpy.grids import *
 from minixla.numpy.inverses import *
 from minixla.numpy.joining import *
 from minixla.numpy.linear_algebra import *
@@ -30,7 +30,6 @@ from minixla.numpy.manipulation import *
 from minixla.numpy.mapping import *
 from minixla.numpy.matrices import *
 from minixla.numpy.padding import *
-from minixla.numpy.polynomials import *
 from minixla.numpy.reductions import *
 from minixla.numpy.sets import *
 from minixla.numpy.sorting import *
@@ -43,7 +42,7 @@ _HELPERS = ("element_functions", "index_parsing", "indexing", "sort_keys", "ufun
 _array_methods.install_on(Tracer)
 __all__ = offered(
     globals(),
-    ["fft", "linalg", "frompyfunc", "index_exp", "s_", "ufunc", *_long_tail.__all__],
+    ["fft", "linalg", "frompyfunc", "ufunc", *_long_tail.__all__],
     [*_HELPERS, "operands"],
 )  # pyright: ignore[reportUnsupportedDunderAll]  # computed
 _offer_functions(__name__, [*__all__, *linalg.__all__, *fft.__all__])

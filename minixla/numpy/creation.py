@@ -1,7 +1,7 @@
 """Functions that make arrays from numbers, lists and counts."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -13,7 +13,7 @@ from minixla.core.element_types import F32, PRED
 from minixla.core.shapes import Shape
 from minixla.core.tracing import host_array, not_a_value, one_program, with_flags
 from minixla.numpy import operands
-from minixla.numpy.element_functions import placeable, transforms
+from minixla.numpy.element_functions import placeable
 from minixla.numpy.operands import common_type, lifted, operand_shape, requested_type, static_sizes
 from minixla.numpy.shared_sections import PARAMETERS
 from minixla.typing import Array, ArrayLike, DTypeLike, ShapeLike
@@ -528,28 +528,23 @@ def _along(vector: Any, place: int, sizes: Sequence[int]) -> Any:
     return ops.broadcast_in_dim(vector, operands.resized(sizes, place, vector.size), [place])
 
 
-@with_flags
-def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
-    """The index of each element along each dimension of an array of sizes `dimensions`.
+@documented(PARAMETERS)
+def ix_(*args: ArrayLike) -> tuple[Array, ...]:
+    """Return vectors as arrays that broadcast to their grid, for indexing all combinations.
+
+    Booleans become the positions of the true ones.
+
+    Args:
+        *args: vectors of integers or booleans.
 
     Returns:
-        One array of shape (number of dimensions, *dimensions); with `sparse` a tuple of arrays
-        that broadcast together.
-    """
-    if not isinstance(dimensions, (list, tuple)):
-        operands.shape_of_rank(dimensions, (1,), "indices", "Give a size for each dimension.")
-    sizes = static_sizes(dimensions, "indices")
-    kind = requested_type(dtype, "indices", operands.default_int())
-    if sparse:
-        return ix_(*[ops.iota(Shape(kind, (size,)), 0) for size in sizes])
-    found = [ops.iota(Shape(kind, sizes), at) for at in range(len(sizes))]
-    return mnp.stack(found) if found else zeros(0, kind)
+        A tuple of arrays, one for each vector, which broadcast together.
 
-
-def ix_(*args: ArrayLike) -> tuple[Array, ...]:
-    """Vectors as arrays that broadcast to their grid, for indexing with all combinations.
-
-    Truth values become the places of the true ones.
+    Example:
+        >>> rows, columns = np.ix_(np.array([0, 2]), np.array([1, 2]))
+        >>> np.arange(9).reshape(3, 3)[rows, columns]
+        Array([[1, 2],
+               [7, 8]], dtype=int32)
     """
     found = []
     for at, x in enumerate(args):
@@ -557,11 +552,3 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
         x = mnp.nonzero(x)[0] if given.element_type is PRED else lifted(x)
         found.append(_along(x, at, [1] * len(args)))
     return tuple(found)
-
-
-def fromfunction(
-    function: Callable[..., Any], shape: Sequence[int], *, dtype: Any = float, **kwargs: Any
-) -> Any:
-    """`function` of the index arrays of an array of `shape`."""
-    checked = transforms().arguments.checked_function
-    return checked(function, "numpy.fromfunction")(*indices(shape, dtype), **kwargs)

@@ -368,11 +368,6 @@ def _may_ascend(low: Any, high: Any) -> bool:
     return low is None or high is None or bool(-math.inf < low <= high < math.inf)
 
 
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
-    """The edges of the bins of a histogram; arguments as for `histogram`."""
-    return _edges("histogram_bin_edges", a, bins, range)
-
-
 def _counted(
     columns: Sequence[Any], edges: Sequence[Any], weights: Any, density: bool | None
 ) -> Any:

@@ -216,33 +216,6 @@ def column_stack(tup: Array | np.ndarray | Sequence[ArrayLike]) -> Array:
     return concatenate(columns, 1)
 
 
-def block(arrays: Any) -> Any:
-    """An array put together from nested lists of blocks: the innermost along the last axis."""
-    if isinstance(arrays, list):
-        return _block(arrays)[0]
-    operand_shape(arrays, "block")
-    return lifted(arrays)
-
-
-def _block(arrays: Any) -> tuple[Any, int]:
-    if not isinstance(arrays, list):
-        return mnp.atleast_1d(arrays), 1
-    parts, depths = zip(*[_block(each) for each in operands.members(arrays, "block")], strict=True)
-    depth = depths[0]
-    if {*depths} != {depth}:
-        problem, advice = "lists are nested in different depths", "Nest all equally deep."
-        raise operands.value_error("block", problem, advice, f"given {arrays}")
-    rank = max(depth, *(part.ndim for part in parts))
-    padded = [mnp.reshape(part, (1,) * (rank - part.ndim) + part.shape) for part in parts]
-    return concatenate(padded, -depth), depth + 1
-
-
-@one_program("arr", "values")
-def append(arr: Any, values: Any, axis: int | None = None) -> Any:
-    """`arr` followed by `values` along an axis; None joins their elements in row-major order."""
-    return concatenate([arr, values], axis)
-
-
 _SPLIT = """
 Args:
     indices_or_sections: the number of sections, or the indices of their starts in ascending order.
@@ -446,32 +419,6 @@ def _changed(change: Callable[..., np.ndarray], size: int, index: Any, *values: 
         problem = "an index does not fit the axis"
         advice = "Indices are integers; negative ones count from the end."
         raise refusal(change.__name__, problem, advice, *given, obj=index) from None
-
-
-@one_program("arr")
-def delete(
-    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
-) -> Any:
-    """`arr` without some indices of an axis; default: of the elements in row-major order.
-
-    Args:
-        arr: an array.
-        obj: an index, a slice, or an array of indices or of booleans; known when traced.
-        axis: the axis.
-        assume_unique_indices: a promise that no index is there twice; they may be traced then.
-
-    Raises:
-        IndexError: an index is out of bounds.
-    """
-    arr, sizes, place = along(arr, axis, "delete")
-    if assume_unique_indices and hasattr(obj, "dtype") and operands.kind_of(obj).is_integer:
-        gone = mnp.sort(mnp.ravel(obj) % sizes[place])
-        # An element that stays moves up by those before it: they are found where they end up.
-        moved = gone - mnp.arange(gone.size)
-        kept = mnp.arange(sizes[place] - gone.size)
-        return mnp.take(arr, kept + mnp.searchsorted(moved, kept, "right"), place)
-    obj = obj if isinstance(obj, slice) else operands.concrete(obj, "delete", _KNOWN)
-    return mnp.take(arr, _changed(np.delete, sizes[place], obj), place)
 
 
 @documented(PARAMETERS)

@@ -457,16 +457,6 @@ def _contraction(subject: str, text: str, shapes: Any, optimize: Any, **how: Any
         ) from error
 
 
-def einsum_path(
-    subscripts: Any, /, *operands: Any, optimize: Any = "auto"
-) -> tuple[Collection[tuple[int, ...]], Any]:
-    """The order in which `einsum` takes the operands, and a description of its cost."""
-    text, arrays = _spelled_out(subscripts, operands)
-    shapes = [operand_shape(each, "einsum_path").dimensions for each in arrays]
-    path, cost = _contraction("einsum_path", text, shapes, _path(optimize, len(shapes)))
-    return list(path), cost
-
-
 def _summed(x: Any, names: str, dropped: Collection[str]) -> tuple[Any, str]:
     """`x` summed over some of its names."""
     places, kind = [at for at, name in enumerate(names) if name in dropped], kind_of(x)

@@ -7,7 +7,6 @@ from typing import Any, overload
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.docstrings import documented
-from minixla.core.errors import ShapeError
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
 from minixla.numpy.element_functions import Function, of_two, refuse_complex
@@ -460,13 +459,3 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
         return mnp.full((), False)
     same = equal(a1, a2)
     return mnp.all(same | (isnan(a1) & isnan(a2)) if equal_nan else same)
-
-
-@one_program()
-def array_equiv(a1: Any, a2: Any) -> Any:
-    """Whether two arrays broadcast together and are equal then."""
-    arrays = mnp.asarray(a1), mnp.asarray(a2)
-    try:
-        return mnp.all(equal(*mnp.broadcast_arrays(*arrays)))
-    except ShapeError:
-        return mnp.full((), False)

@@ -2,51 +2,95 @@
 
 from typing import Any
 
+import jax
 import numpy as np
 from jax.numpy import (
+    append,
+    apply_along_axis,
+    array_equiv,
     bartlett,
+    bincount,
     bitwise_count,
     blackman,
+    block,
+    c_,
+    choose,
+    corrcoef,
+    cov,
+    delete,
+    diag_indices,
+    diag_indices_from,
+    diagflat,
     ediff1d,
+    einsum_path,
     fill_diagonal,
     frexp,
     frombuffer,
+    fromfunction,
     fromstring,
     geomspace,
     hamming,
     hanning,
+    histogram_bin_edges,
     i0,
+    indices,
     kaiser,
     kron,
     ldexp,
     load,
     logspace,
     mask_indices,
+    mgrid,
+    ogrid,
     packbits,
     place,
+    poly,
+    polyadd,
+    polyder,
+    polydiv,
+    polyfit,
+    polyint,
+    polymul,
+    polysub,
+    polyval,
     put,
     put_along_axis,
+    r_,
+    ravel_multi_index,
     resize,
+    rollaxis,
+    roots,
+    rot90,
     sort_complex,
     spacing,
     trapezoid,
+    trim_zeros,
     unpackbits,
+    unravel_index,
     unwrap,
+    vander,
 )
 
 import minixla.numpy as mnp
 from minixla.numpy import operands
 from minixla.typing import Array
 
-__all__ = ["ComplexWarning", "array_repr", "array_str", "bartlett", "bitwise_count", "blackman"]
-__all__ += ["ediff1d", "fill_diagonal", "frexp", "from_dlpack", "frombuffer", "fromfile"]
-__all__ += ["fromiter", "fromstring", "geomspace", "get_printoptions", "hamming", "hanning", "i0"]
-__all__ += ["iterable", "kaiser", "kron", "ldexp", "load", "logspace", "mask_indices", "packbits"]
-__all__ += ["place", "printoptions", "put", "put_along_axis", "resize", "save", "savez"]
-__all__ += ["set_printoptions", "sort_complex", "spacing", "trapezoid", "unpackbits", "unwrap"]
+__all__ = ["append", "apply_along_axis", "array_equiv", "array_repr", "array_str", "bartlett"]
+__all__ += ["bincount", "bitwise_count", "blackman", "block", "c_", "choose", "ComplexWarning"]
+__all__ += ["corrcoef", "cov", "delete", "diag_indices", "diag_indices_from", "diagflat"]
+__all__ += ["ediff1d", "einsum_path", "fill_diagonal", "frexp", "from_dlpack", "frombuffer"]
+__all__ += ["fromfile", "fromfunction", "fromiter", "fromstring", "geomspace", "get_printoptions"]
+__all__ += ["hamming", "hanning", "histogram_bin_edges", "i0", "index_exp", "indices", "iterable"]
+__all__ += ["kaiser", "kron", "ldexp", "load", "logspace", "mask_indices", "mgrid", "ogrid"]
+__all__ += ["packbits", "place", "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint"]
+__all__ += ["polymul", "polysub", "polyval", "printoptions", "put", "put_along_axis", "r_"]
+__all__ += ["ravel_multi_index", "resize", "rollaxis", "roots", "rot90", "s_", "save", "savez"]
+__all__ += ["set_printoptions", "sort_complex", "spacing", "trapezoid", "trim_zeros"]
+__all__ += ["unpackbits", "unravel_index", "unwrap", "vander"]
 
 # NumPy's functions for files and printing accept arrays, not traced values.
 ComplexWarning, iterable = np.exceptions.ComplexWarning, np.iterable
+s_, index_exp = np.s_, np.index_exp
 array_repr, array_str = np.array_repr, np.array_str
 get_printoptions, set_printoptions = np.get_printoptions, np.set_printoptions
 printoptions, save, savez = np.printoptions, np.save, np.savez
@@ -115,9 +159,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
         >>> np.from_dlpack(numpy.arange(3, dtype="int32"))
         Array([0, 1, 2], dtype=int32)
     """
-    from jax import numpy as jnp  # no sooner than it is called
-
     if not hasattr(x, "__dlpack__"):
         advice = "Give an array, or convert with mx.numpy.asarray."
         raise operands.shape_error("from_dlpack", "it has no __dlpack__", advice, repr(x))
-    return jnp.from_dlpack(x, device=device, copy=copy)
+    return jax.numpy.from_dlpack(x, device=device, copy=copy)

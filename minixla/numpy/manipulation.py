@@ -314,15 +314,6 @@ def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Seque
     return _permuted(a, order)
 
 
-@one_program("a")
-def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
-    """`a` with dimension `axis` moved to before the one that is at `start`."""
-    rank = operand_shape(a, "rollaxis").rank
-    axis = axis_of(axis, rank, "rollaxis")
-    place = axis_of(start, rank + (start >= 0), "rollaxis")
-    return moveaxis(a, axis, place - (place > axis))
-
-
 @documented(PARAMETERS)
 def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     """Insert dimensions of size 1.
@@ -559,21 +550,6 @@ def flipud(m: ArrayLike) -> Array:
                [1, 2]], dtype=int32)
     """
     return flip(m, 0)
-
-
-@one_program("m")
-def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
-    """`m` turned `k` times by 90 degrees, from the first of `axes` towards the second.
-
-    Raises:
-        AttributeValueError: the two axes are one.
-    """
-    rank = operand_shape(m, "rot90").rank
-    first, second = axes_of(axes, rank, "rot90")
-    turns = operands.static_int(k, "rot90", "k") % 4
-    if turns % 2 == 0:
-        return flip(m, (first, second)) if turns else lifted(m)
-    return swapaxes(flip(m, second if turns == 1 else first), first, second)
 
 
 @documented(PARAMETERS)

@@ -155,27 +155,6 @@ def _mapped(function: Callable[..., Any], arrays: Sequence[Any], names: Sequence
     return tuple(map(expand, results)) if isinstance(results, tuple) else expand(results)
 
 
-def apply_along_axis(
-    func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
-) -> Any:
-    """A function of vectors, and of `args` and `kwargs`, applied along an axis.
-
-    Its results' dimensions take the axis' place.
-    """
-    rank = operand_shape(arr, "apply_along_axis").rank
-    place = axis_of(axis, rank, "apply_along_axis")
-    transforms().arguments.checked_function(func1d, "numpy.apply_along_axis")
-
-    def function(vector: Any) -> Any:
-        return func1d(vector, *args, **kwargs)
-
-    for behind in range(1, rank - place):
-        function = transforms().vmap(function, in_axes=behind, out_axes=-1)
-    for _ in range(place):
-        function = transforms().vmap(function)
-    return function(lifted(arr))
-
-
 @documented(PARAMETERS)
 def apply_over_axes(func: Callable[..., Any], a: ArrayLike, axes: int | Sequence[int]) -> Array:
     """Apply a function of an array and an axis repeatedly, for each axis.
@@ -219,21 +198,26 @@ def piecewise(
     *args: Any,
     **kw: Any,
 ) -> Array:
-    """Each element by the function of the last condition that holds for it.
+    """Apply to each element the function of the last condition that is true for it.
 
     Args:
         x: an array.
         condlist: arrays of booleans of its shape, or one such array.
-        funclist: for each condition a function of a scalar, `args` and `kw`, or a number; one more
-            stands for where none holds, which is else 0.
-        args: what functions get after the element.
-        kw: what they get by name.
+        funclist: for each condition a function of a scalar, `args` and `kw`, or a scalar. An
+            additional one is the default, which is otherwise 0.
+        *args: further arguments of the functions.
+        **kw: keyword arguments of the functions.
 
     Returns:
-        An array like x, of its type.
+        An array with the shape and type of `x`.
 
     Raises:
-        ShapeError: there are other numbers of conditions and functions.
+        ShapeError: the numbers of conditions and functions do not match.
+
+    Example:
+        >>> x = np.array([-2.0, 3.0])
+        >>> np.piecewise(x, [x < 0, x >= 0], [lambda x: -x, lambda x: x + 10])
+        Array([ 2., 13.], dtype=float32)
     """
     x, kind = mnp.asarray(x), kind_of(x, "piecewise")
     if not isinstance(condlist, (list, tuple)):

@@ -245,30 +245,6 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     return operands.keep_weak(ops.reshape(ops.pad(v, zero, [(low, high, size)]), (size, size)), v)
 
 
-def diagflat(v: Any, k: int = 0) -> Any:
-    """A matrix with the elements of `v`, in row-major order, on a diagonal."""
-    return diag(mnp.ravel(v), k)
-
-
-def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
-    """The indices of the main diagonal of an array of `ndim` dimensions of size `n`."""
-    shape = Shape(operands.default_int(), (static_size(n, "diag_indices", "n"),))
-    return (ops.iota(shape, 0),) * static_size(ndim, "diag_indices", "ndim")
-
-
-def diag_indices_from(arr: Any) -> tuple[Any, ...]:
-    """The indices of the main diagonal of an array.
-
-    Raises:
-        ShapeError: its sizes differ.
-    """
-    shape = operand_shape(arr, "diag_indices_from")
-    if shape.rank < 2 or len(set(shape.dimensions)) != 1:
-        advice = "It must have two dimensions or more, all of one size."
-        raise operands.shape_error("diag_indices_from", f"the array is {shape}", advice)
-    return diag_indices(shape.dimensions[0], shape.rank)
-
-
 _INDICES = """
 Args:
     n: the number of rows.
@@ -339,15 +315,3 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """
     shape = shape_of_rank(arr, (2,), "triu_indices_from", "Give a matrix.")
     return triu_indices(shape.dimensions[0], k, shape.dimensions[1])
-
-
-@one_program("x")
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
-    """A matrix whose columns are powers of the vector `x`, the highest first."""
-    shape = shape_of_rank(x, (1,), "vander", "Give a vector.")
-    count = shape.size if N is None else static_size(N, "vander", "N")
-    Shape(shape.element_type, (shape.size, count))  # refuses what no memory has room for
-    exponents = np.arange(count) if increasing else np.arange(count)[::-1]
-    powers = mnp.power(mnp.expand_dims(x, 1), exponents.astype(np.int32)[None, :])
-    kind = shape.element_type
-    return powers if kind.kind == "pred" else lifted(convert(powers, kind))

@@ -301,67 +301,6 @@ def average(
     return result, mnp.broadcast_to(total, operands.operand_shape(result, "average").dimensions)
 
 
-@one_program("m", "y", "fweights", "aweights")
-def cov(
-    m: Any,
-    y: Any = None,
-    rowvar: bool = True,
-    bias: bool = False,
-    ddof: int | None = None,
-    fweights: Any = None,
-    aweights: Any = None,
-    dtype: Any = None,
-) -> Any:
-    """The covariance matrix of variables.
-
-    Args:
-        m: a matrix whose rows are variables and whose columns are observations; or a vector.
-        y: more variables, in the same form.
-        rowvar: False where variables are columns.
-        bias: whether to divide by the number of observations instead of one less.
-        ddof: the number to subtract from it, whatever `bias` says.
-        fweights: how often each observation counts, a vector of integers.
-        aweights: how much each observation counts, a vector.
-        dtype: the type to compute in and return, at least float.
-
-    Raises:
-        ShapeError: an array has more than two dimensions, or weights are no vectors.
-    """
-    given = [m] if y is None else [m, y]
-    common = operands.common_type("cov", *given)
-    kind = inexact_type(operands.requested_type(dtype, "cov", common))
-    rows = []
-    for each in given:
-        shape = operands.shape_of_rank(each, range(3), "cov", "Give two dimensions or fewer.")
-        is_turned = not rowvar and shape.rank == 2 and shape.dimensions[0] != 1
-        x = convert(each, kind)
-        rows.append(mnp.transpose(x) if is_turned else x)
-    data = mnp.vstack(rows)
-    correction = (0 if bias else 1) if ddof is None else ddof
-    weights: Any = None
-    for each in (fweights, aweights):
-        if each is not None:
-            operands.shape_of_rank(each, (1,), "cov", "Give a weight for each observation.")
-            each = convert(each, kind.real)
-            weights = each if weights is None else weights * each
-    centered = data - mnp.expand_dims(average(data, 1, weights), 1)
-    turned = mnp.conjugate(mnp.transpose(centered if weights is None else centered * weights))
-    total = data.shape[1] if weights is None else mnp.sum(weights)
-    if aweights is not None:
-        correction = correction * mnp.sum(weights * aweights) / total
-    return mnp.squeeze(mnp.matmul(centered, turned) / (total - correction))
-
-
-@one_program("x", "y")
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
-    """The matrix of correlation coefficients; arguments as for `cov`."""
-    covariance = cov(x, y, rowvar, dtype=dtype)
-    if covariance.ndim == 0:
-        return covariance / covariance
-    deviations = ops.sqrt(mnp.real(mnp.diagonal(covariance)))
-    return covariance / mnp.expand_dims(deviations, 1) / deviations
-
-
 def _span(a: Any, axis: int, start: int | None, stop: int | None) -> Any:
     return getitem(a, (*[slice(None)] * axis, slice(start, stop)))
 

@@ -1,7 +1,6 @@
 """Functions that take elements by index, and that find where elements are."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,8 @@ from minixla.core.element_types import S64
 from minixla.core.shapes import Shape
 from minixla.core.tracing import host_array, one_program
 from minixla.numpy import indexing, operands
-from minixla.numpy.element_functions import placeable
 from minixla.numpy.indexing import IndexUpdate, getitem
-from minixla.numpy.operands import Axis, concrete, convert, default_int, lifted, operand_shape
+from minixla.numpy.operands import concrete, convert, default_int, lifted, operand_shape
 from minixla.numpy.shared_sections import PARAMETERS
 from minixla.typing import Array, ArrayLike
 from minixla_ops.elementwise import operators
@@ -75,7 +73,8 @@ def take(
     a, sizes, place = operands.along(a, axis, "take")
     indices = _integers(indices, "take", of_flags=True)
     if mode in ("wrap", "clip"):
-        indices = _brought_inside("take", indices, sizes[place], mode, "an index")
+        size = sizes[place]
+        indices = lifted(indices) % size if mode == "wrap" else mnp.clip(indices, 0, size - 1)
         mode = "promise_in_bounds"
     index = (*[slice(None)] * place, indices)
     return getitem(a, index, "fill" if mode is None else indexing.checked_mode(mode), fill_value)
@@ -303,147 +302,3 @@ def compress(
         raise operands.index_error("compress", "the condition is true beyond the axis", advice)
     (indices,) = nonzero(inside, size=size, fill_value=count)
     return take(a, indices, place, mode="fill", fill_value=fill_value)
-
-
-def trim_zeros(filt: Any, trim: str = "fb", axis: Axis = None) -> Any:
-    """An array without the zeros at its ends, which must be known.
-
-    Args:
-        filt: an array.
-        trim: "f" for zeros in front, "b" for those behind, "fb" for both.
-        axis: an axis or several, of which what is all zeros is cut off; None for all.
-
-    Raises:
-        ConcretizationError: `filt` is traced.
-        AttributeValueError: `trim` is something else.
-    """
-    ends = "".join(sorted(trim.lower()))
-    operands.refuse_others(ends, ("b", "bf", "f"), "trim_zeros", "trim")
-    present = concrete(filt, "trim_zeros", "Use mx.numpy.where(x == 0, y, x).") != 0
-    index = [slice(None)] * present.ndim
-    for each in operands.axes_of(axis, present.ndim, "trim_zeros"):
-        others = tuple([at for at in range(present.ndim) if at != each])
-        places = np.flatnonzero(present.any(others))
-        first, last = (int(places[0]), int(places[-1]) + 1) if places.size else (0, 0)
-        index[each] = slice(first if "f" in ends else 0, last if "b" in ends or not last else None)
-    return getitem(filt, tuple(index))
-
-
-def _brought_inside(subject: str, numbers: Any, size: int, mode: str, what: str) -> Any:
-    """Integers brought into [0, size) as `mode` says: "raise", "wrap" or "clip"."""
-    numbers = _integers(numbers, subject)
-    if mode == "wrap":
-        return lifted(numbers) % size
-    if mode == "clip":
-        return mnp.clip(numbers, 0, size - 1)
-    known = concrete(numbers, subject, 'Give mode="clip" or mode="wrap".')
-    if mode != "raise" or (known.size and (known.min() < 0 or known.max() >= size)):
-        problem, given = f"{what} is out of range, or the mode is unknown", f"given {numbers!r}"
-        raise operands.value_error(subject, problem, f"Give 0 to {size - 1}.", given, mode=mode)
-    return lifted(numbers)
-
-
-def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
-    """Each element from the choice whose number is in `a`.
-
-    Args:
-        a: integers.
-        choices: a sequence of arrays, which broadcast with `a`.
-        out: not supported.
-        mode: "clip" takes the nearest choice for numbers out of range, "wrap" the remainder's;
-            "raise" needs known numbers.
-
-    Raises:
-        AttributeValueError: a number is out of range, or the mode is unknown.
-    """
-    operands.refuse_out("choose", out)
-    if not isinstance(choices, Sequence) and not getattr(choices, "ndim", 0):
-        advice = "Give a sequence of arrays, or an array of them."
-        raise operands.shape_error("choose", "choices are no sequence", advice, choices=choices)
-    numbers = _brought_inside("choose", a, len(choices), mode, "a number")
-    result = choices[len(choices) - 1]
-    for at in reversed(range(len(choices))):
-        result = mnp.where(numbers == at, choices[at], result)
-    return result
-
-
-@placeable("out_sharding")
-def bincount(
-    x: Any,
-    weights: Any = None,
-    minlength: int = 0,
-    *,
-    length: int | None = None,
-    out_sharding: Any = None,
-) -> Any:
-    """How often each number from 0 occurs, or the sum of the weights where it does.
-
-    Args:
-        x: a vector of integers or truth values; negative ones count as 0.
-        weights: a number for each.
-        minlength: how long the result is at least.
-        length: how long the result is, which must be given where `x` is a traced value.
-
-    Raises:
-        ConcretizationError: `x` is traced and `length` is not given.
-        ShapeError: `x` is no such vector, or `weights` has another shape.
-    """
-    x = _integers(x, "bincount", of_flags=True)
-    given = operands.shape_of_rank(x, (1,), "bincount", "Flatten it: x.ravel().")
-    if length is None:
-        known = concrete(x, "bincount", "Give length, the length of the result.")
-        length = max(minlength, int(known.max()) + 1 if known.size else 0)
-    amounts: Any = np.ones((), default_int().dtype) if weights is None else weights
-    each = operand_shape(amounts, "bincount")
-    if weights is not None and each.dimensions != given.dimensions:
-        advice, problem = "Give a weight for each number.", "weights have another shape than x"
-        raise operands.shape_error("bincount", problem, advice, f"x {given}", f"weights {each}")
-    kind = each.element_type
-    return IndexUpdate(mnp.zeros((length,), kind), mnp.maximum(x, 0)).add(amounts, mode="drop")
-
-
-@one_program("indices")
-def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
-    """The index along each axis of elements given by their number in row-major order."""
-    sizes = operands.static_sizes(shape, "unravel_index")
-    rest, found = lifted(_integers(indices, "unravel_index", of_flags=True)), []
-    for size in reversed(sizes):
-        host_array(size, Shape(default_int()), "unravel_index", "a size")
-        rest, index = mnp.divmod(rest, size)
-        found.append(index)
-    beyond, before = rest > 0, rest < -1
-    pairs = zip(sizes, reversed(found), strict=True)
-    return tuple([mnp.where(beyond, size - 1, mnp.where(before, 0, at)) for size, at in pairs])
-
-
-def ravel_multi_index(
-    multi_index: Sequence[Any],
-    dims: Sequence[int],
-    mode: str = "raise",
-    order: str = "C",
-    *,
-    dtype: Any = None,
-) -> Any:
-    """The number, in row-major ("C") or column-major ("F") order, of elements given by indices.
-
-    Args:
-        multi_index: an array of integers for each axis.
-        dims: the sizes of the axes.
-        mode: "clip" takes the nearest index for those out of range, "wrap" the remainder; "raise"
-            needs known indices.
-        order: "C" or "F".
-        dtype: the result's; default: that of the indices.
-
-    Raises:
-        AttributeValueError: an index is out of range, or the mode is unknown.
-    """
-    several, sizes = operands.listed(multi_index), operands.static_sizes(dims, "ravel_multi_index")
-    if len(several) != len(sizes):
-        problem = f"there are {len(several)} indices for {len(sizes)} dimensions"
-        raise operands.shape_error("ravel_multi_index", problem, "Give one for each.")
-    pairs = list(zip(several, sizes, strict=True))
-    total: Any = None
-    for indices, size in pairs if order == "C" else reversed(pairs):
-        inside = _brought_inside("ravel_multi_index", indices, size, mode, "an index")
-        total = inside if total is None else total * size + inside
-    return total if dtype is None else mnp.astype(total, dtype)

@@ -83,13 +83,11 @@ class _Stub:
             self.lines.append(f"{name} = {self._shown('minixla.typing.Array')}\n")
         elif isinstance(value, type):
             self._imported[name] = value.__module__, value.__name__
+        elif home.split(".")[0] == "jax" or type(value).__module__.split(".")[0] == "jax":
+            self._imported[name] = self.module.__name__.replace("minixla", "jax", 1), name
         elif inspect.isroutine(value) or hasattr(value, "__wrapped__"):
-            root = home.split(".")[0]
-            if root == "numpy":  # re-export NumPy's functions unchanged
+            if home.split(".")[0] == "numpy":  # re-export NumPy's functions unchanged
                 self._imported[name] = home, value.__name__
-            elif root == "jax":
-                public = self.module.__name__.replace("minixla", "jax", 1)
-                self._imported[name] = public, name
             else:
                 self._add_function(name, value)
         else:
