@@ -216,10 +216,6 @@ def full(
     Returns:
         An array of that shape, with the type of `fill_value` unless `dtype` is given.
 
-    Raises:
-        AttributeValueError: a size is negative or not an integer.
-        ShapeError: `dtype` is not an element type, or `fill_value` does not broadcast to the shape.
-
     Example:
         >>> np.full((2, 2), 7)
         Array([[7, 7],
@@ -450,9 +446,6 @@ def linspace(
     Returns:
         An array of `num` samples along the new axis; with `retstep` a pair of it and the spacing.
 
-    Raises:
-        AttributeValueError: `num` is negative.
-
     Example:
         >>> np.linspace(0, 1, 5)
         Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
@@ -498,10 +491,6 @@ def meshgrid(
 
     Returns:
         A list of arrays, one for each vector.
-
-    Raises:
-        AttributeValueError: `indexing` is unknown.
-        ShapeError: an array has more than one dimension.
 
     Example:
         >>> x, y = np.meshgrid(np.array([1, 2, 3]), np.array([4, 5]))

@@ -394,6 +394,7 @@ def _points(name: str, points: Any, weights: Any) -> list[Any]:
     return [operands.inexact_operand(x, name) for x in operands.convert_all(name, known)]
 
 
+@documented(PARAMETERS)
 def histogram(
     a: ArrayLike,
     bins: Any = 10,
@@ -415,9 +416,6 @@ def histogram(
     Returns:
         The counts, of a float type, and the edges.
 
-    Raises:
-        ShapeError: the weights have another shape.
-
     Example:
         >>> np.histogram(np.array([1.0, 2.0, 2.0, 5.0]), bins=np.array([0, 2, 4, 6]))
         (Array([1., 2., 1.], dtype=float32), Array([0., 2., 4., 6.], dtype=float32))
@@ -432,6 +430,7 @@ def histogram(
     return _counted([mnp.ravel(points)], [edges], mnp.ravel(amounts), density), edges
 
 
+@documented(PARAMETERS)
 def histogramdd(
     sample: ArrayLike,
     bins: Any = 10,
@@ -450,9 +449,6 @@ def histogramdd(
 
     Returns:
         The counts, with a dimension for each coordinate, and a list of edges.
-
-    Raises:
-        ShapeError: the points are not vectors, or other arguments do not match them.
 
     Example:
         >>> counts, edges = np.histogramdd(np.array([[0.0, 0.0], [1.0, 2.0]]), bins=2)
@@ -477,6 +473,7 @@ def histogramdd(
     return _counted(columns, edges, amounts, density), edges
 
 
+@documented(PARAMETERS)
 def histogram2d(
     x: ArrayLike,
     y: ArrayLike,
@@ -497,9 +494,6 @@ def histogram2d(
 
     Returns:
         An array [x, y] of counts, and the edges along x and y.
-
-    Raises:
-        ShapeError: the points are not vectors, or other arguments do not match them.
 
     Example:
         >>> counts, _, _ = np.histogram2d(np.array([0, 0, 1]), np.array([0, 1, 1]), bins=2)

@@ -114,6 +114,7 @@ def _of_dtypes(function: _Function) -> _Function:
     return cast(_Function, called)
 
 
+@documented(PARAMETERS)
 @_of_dtypes
 def result_type(*arrays_and_dtypes: Any) -> np.dtype:
     """Return the common dtype of arrays, scalars and dtypes by JAX's rules.
@@ -123,9 +124,6 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
 
     Returns:
         A dtype.
-
-    Raises:
-        ShapeError: there is no common dtype, or no argument.
 
     Example:
         >>> np.result_type(np.int32, np.bfloat16)
@@ -139,6 +137,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
     return kind.dtype
 
 
+@documented(PARAMETERS)
 @_of_dtypes
 def promote_types(a: DTypeLike, b: DTypeLike) -> np.dtype:
     """Return the common dtype of two dtypes by JAX's rules.
@@ -149,9 +148,6 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> np.dtype:
 
     Returns:
         A dtype.
-
-    Raises:
-        ShapeError: there is no common dtype.
 
     Example:
         >>> np.promote_types(np.float16, np.bfloat16)
@@ -168,6 +164,7 @@ _NAMES = ("bool", "signed integer", "unsigned integer", "real floating", "comple
 _KINDS = dict(zip(_NAMES, _CLASSES.values(), strict=True), integral=integer, numeric=number)
 
 
+@documented(PARAMETERS)
 @_of_dtypes
 def issubdtype(arg1: Any, arg2: Any) -> bool:
     """Test whether dtype `arg1` is `arg2`, or belongs to it.
@@ -181,9 +178,6 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     Returns:
         True or False.
 
-    Raises:
-        ValueError: an argument is not an element type.
-
     Example:
         >>> np.issubdtype(np.bfloat16, np.floating)
         True
@@ -195,6 +189,7 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     return issubclass(_CLASSES[_element_type(np.dtype(arg1)).kind], arg2)
 
 
+@documented(PARAMETERS)
 @_of_dtypes
 def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     """Test whether a dtype belongs to a kind of the array API.
@@ -206,9 +201,6 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
 
     Returns:
         True or False.
-
-    Raises:
-        ValueError: the kind is unknown.
 
     Example:
         >>> np.isdtype(np.dtype("float32"), "real floating")
@@ -223,6 +215,7 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     return issubdtype(np.dtype(dtype), _KINDS[kind])
 
 
+@documented(PARAMETERS)
 @_of_dtypes
 def can_cast(from_: DTypeLike, to: DTypeLike, casting: Any = "safe") -> bool:
     """Test whether values of one dtype can be cast to another under a rule of NumPy.
@@ -234,9 +227,6 @@ def can_cast(from_: DTypeLike, to: DTypeLike, casting: Any = "safe") -> bool:
 
     Returns:
         True or False.
-
-    Raises:
-        ValueError: an argument is not an element type.
 
     Example:
         >>> np.can_cast(np.int32, np.int8)
@@ -252,6 +242,7 @@ def _dtype_of(value: Any) -> np.dtype:
     return np.dtype(value)
 
 
+@documented(PARAMETERS)
 @_of_dtypes
 def finfo(dtype: DTypeLike) -> Any:
     """Return the limits of a float type: eps, max, min, tiny, bits ...
@@ -264,9 +255,6 @@ def finfo(dtype: DTypeLike) -> Any:
     Returns:
         An object whose attributes are the limits.
 
-    Raises:
-        ValueError: the argument is not an element type.
-
     Example:
         >>> float(np.finfo(np.float32).eps)
         1.1920928955078125e-07
@@ -274,6 +262,7 @@ def finfo(dtype: DTypeLike) -> Any:
     return ml_dtypes.finfo(_element_type(_dtype_of(dtype)).real.dtype)
 
 
+@documented(PARAMETERS)
 @_of_dtypes
 def iinfo(int_type: DTypeLike) -> Any:
     """Return the limits of an integer type: min, max, bits.
@@ -283,9 +272,6 @@ def iinfo(int_type: DTypeLike) -> Any:
 
     Returns:
         An object whose attributes are the limits.
-
-    Raises:
-        ValueError: the argument is not an element type.
 
     Example:
         >>> np.iinfo(np.int8).max

@@ -83,9 +83,6 @@ def divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return operators.divide(x1, x2)
 
 
-true_divide = divide
-
-
 @of_two
 def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Divide element-wise and round down.
@@ -108,9 +105,6 @@ def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return operators.remainder(x1, x2)
 
 
-mod = remainder
-
-
 @api_boundary
 @documented(PARAMETERS, TWO_OPERANDS)
 def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -121,9 +115,6 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         Array([4., 9.], dtype=float32)
     """
     return operators.power(x1, x2)
-
-
-pow = power
 
 
 @with_methods(-1)
@@ -173,9 +164,6 @@ def left_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return operators.left_shift(x1, x2)
 
 
-bitwise_left_shift = left_shift
-
-
 @of_two
 def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Shift the bits of x1 to the right by x2; the sign stays.
@@ -185,9 +173,6 @@ def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         Array([ 2, -2], dtype=int32)
     """
     return operators.right_shift(x1, x2)
-
-
-bitwise_right_shift = right_shift
 
 
 _maximum = operators.promoting(binary.Max(), "maximum")
@@ -293,9 +278,6 @@ def absolute(x: ArrayLike, /) -> Array:
     return operators.absolute(lifted(x))
 
 
-abs = absolute
-
-
 @of_one
 def bitwise_not(x: ArrayLike, /) -> Array:
     """Invert each bit.
@@ -305,9 +287,6 @@ def bitwise_not(x: ArrayLike, /) -> Array:
         Array([-1, -6], dtype=int32)
     """
     return operators.bitwise_not(x)
-
-
-invert = bitwise_invert = bitwise_not
 
 
 @of_promoted(numeric_type)
@@ -346,9 +325,6 @@ def arctan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         Array([0.       , 1.5707964], dtype=float32)
     """
     return ops.atan2(x1, x2)
-
-
-atan2 = arctan2
 
 
 @of_promoted()
@@ -584,9 +560,6 @@ def deg2rad(x: ArrayLike, /) -> Array:
     return lifted(x) * (math.pi / 180)
 
 
-radians = deg2rad
-
-
 @of_inexact()
 def rad2deg(x: ArrayLike, /) -> Array:
     """Convert radians to degrees.
@@ -596,9 +569,6 @@ def rad2deg(x: ArrayLike, /) -> Array:
         Array([  0., 180.], dtype=float32)
     """
     return lifted(x) * (180 / math.pi)
-
-
-degrees = rad2deg
 
 
 def _scaled(x: Any, factor: float) -> Any:
@@ -672,9 +642,6 @@ def sign(x: ArrayLike, /) -> Array:
 
     NaN stays NaN.
 
-    Returns:
-        An array with the shape and element type of `x`.
-
     Raises:
         ShapeError: `x` contains booleans.
 
@@ -732,9 +699,6 @@ def trunc(x: ArrayLike) -> Array:
     return _rounded_by(_toward_zero, x, "trunc")
 
 
-fix = trunc
-
-
 @documented(PARAMETERS)
 @one_program()
 def rint(x: ArrayLike, /) -> Array:
@@ -763,9 +727,6 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
         a: an array; integers stay as they are.
         decimals: the number of decimals; negative values round before the point.
 
-    Returns:
-        An array with the shape and element type of `a`.
-
     Raises:
         AttributeValueError: `a` contains integers and `decimals` is negative.
 
@@ -787,9 +748,6 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     if places > math.log10(float(mnp.finfo(kind.dtype).max)):
         return a
     return keep_weak(by_parts(lambda part: _rounded(part, places), a), a)
-
-
-around = round
 
 
 def _rounded(x: Any, decimals: int) -> Any:
@@ -833,9 +791,6 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
 def real(val: ArrayLike, /) -> Array:
     """Return the real part.
 
-    Returns:
-        A real array with the shape of `val`.
-
     Example:
         >>> np.real(np.array([1 + 2j, 3]))
         Array([1., 3.], dtype=float32)
@@ -848,9 +803,6 @@ def real(val: ArrayLike, /) -> Array:
 @one_program()
 def imag(val: ArrayLike, /) -> Array:
     """Return the imaginary part; zeros for real numbers.
-
-    Returns:
-        A real array with the shape of `val`.
 
     Example:
         >>> np.imag(np.array([1 + 2j, 3]))
@@ -866,9 +818,6 @@ def imag(val: ArrayLike, /) -> Array:
 def conjugate(x: ArrayLike, /) -> Array:
     """Return the complex conjugate; real numbers stay as they are.
 
-    Returns:
-        An array with the shape and element type of `x`.
-
     Example:
         >>> np.conjugate(np.array([1 + 2j, 3]))
         Array([1.-2.j, 3.-0.j], dtype=complex64)
@@ -876,9 +825,7 @@ def conjugate(x: ArrayLike, /) -> Array:
     return unary.conjugate(lifted(x))
 
 
-conj = conjugate
-
-
+@documented(PARAMETERS)
 @one_program("z")
 def angle(z: ArrayLike, deg: bool = False) -> Array:
     """Return the angle of complex numbers from the positive real axis.
@@ -889,9 +836,6 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
 
     Returns:
         A real array with the shape of `z`.
-
-    Raises:
-        ValueError: `z` is not an array. The error is also a TypeError.
 
     Example:
         >>> np.angle(np.array([1, 1j]), deg=True)
@@ -945,9 +889,6 @@ def nan_to_num(
         posinf: the replacement of inf; default: the largest finite number of the type.
         neginf: the replacement of -inf; default: the lowest finite number of the type.
 
-    Returns:
-        An array with the shape and element type of `x`.
-
     Example:
         >>> np.nan_to_num(np.array([np.nan, 1.0, np.inf]), posinf=9)
         Array([0., 1., 9.], dtype=float32)
@@ -966,3 +907,10 @@ def nan_to_num(
         return part
 
     return keep_weak(by_parts(replaced, x), x)
+
+
+# Other names of the same functions.
+abs, pow, mod, true_divide = absolute, power, remainder, divide
+invert = bitwise_invert = bitwise_not
+bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
+atan2, radians, degrees, fix, around, conj = arctan2, deg2rad, rad2deg, trunc, round, conjugate

@@ -102,6 +102,20 @@ Raises:
     AttributeValueError: an axis is out of range or repeated, a length is not positive, or `norm`
         is unknown.
 """
+_TO_REAL = """
+Returns:
+    A real array like `a`, whose transformed axes have the given lengths. The default length of
+    the last axis is 2 * (size - 1).
+"""
+_OF_REAL = """
+Returns:
+    A complex array like `a`, but of size n // 2 + 1 along the last axis, of length n.
+
+Raises:
+    AttributeValueError: an axis is out of range or repeated, a length is not positive, or
+        `norm` is unknown.
+    ShapeError: `a` is complex.
+"""
 
 
 def _whole_length(size: int, form: str) -> int:
@@ -148,17 +162,9 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
 
 @one_program("a")
-@documented(_SHARED)
+@documented(_SHARED, _OF_REAL)
 def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Return the first n // 2 + 1 elements of the `fft` of real numbers.
-
-    Returns:
-        A complex array like `a`, but of size n // 2 + 1 along the last axis, of length n.
-
-    Raises:
-        AttributeValueError: an axis is out of range or repeated, a length is not positive, or
-            `norm` is unknown.
-        ShapeError: `a` is complex.
 
     Example:
         >>> np.fft.rfft(np.array([1.0, 2.0, 3.0, 4.0]))
@@ -168,13 +174,9 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
 
 @one_program("a")
-@documented(_SHARED)
+@documented(_SHARED, _TO_REAL)
 def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Invert `rfft`.
-
-    Returns:
-        A real array like `a`, whose transformed axes have the given lengths. The default length of
-        the last axis is 2 * (size - 1).
 
     Example:
         >>> np.fft.irfft(np.array([10, -2 + 2j, -2]))
@@ -184,13 +186,9 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
 
 @one_program("a")
-@documented(_SHARED)
+@documented(_SHARED, _TO_REAL)
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Return the real `fft` of the first half of a symmetric vector.
-
-    Returns:
-        A real array like `a`, whose transformed axes have the given lengths. The default length of
-        the last axis is 2 * (size - 1).
 
     Example:
         >>> np.fft.hfft(np.array([1.0, 2.0, 3.0]))
@@ -200,17 +198,9 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
 
 @one_program("a")
-@documented(_SHARED)
+@documented(_SHARED, _OF_REAL)
 def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Invert `hfft`.
-
-    Returns:
-        A complex array like `a`, but of size n // 2 + 1 along the last axis, of length n.
-
-    Raises:
-        AttributeValueError: an axis is out of range or repeated, a length is not positive, or
-            `norm` is unknown.
-        ShapeError: `a` is complex.
 
     Example:
         >>> np.fft.ihfft(np.array([8.0, -2.0, 0.0, -2.0]))
@@ -285,7 +275,7 @@ def ifft2(
 
 
 @one_program("a")
-@documented(_SHARED)
+@documented(_SHARED, _OF_REAL)
 def rfft2(
     a: ArrayLike,
     s: Sequence[int] | None = None,
@@ -293,14 +283,6 @@ def rfft2(
     norm: str | None = None,
 ) -> Array:
     """Apply `rfft` along the last of two axes, then `fft` along the first.
-
-    Returns:
-        A complex array like `a`, but of size n // 2 + 1 along the last axis, of length n.
-
-    Raises:
-        AttributeValueError: an axis is out of range or repeated, a length is not positive, or
-            `norm` is unknown.
-        ShapeError: `a` is complex.
 
     Example:
         >>> np.fft.rfft2(np.ones((2, 4)))
@@ -311,7 +293,7 @@ def rfft2(
 
 
 @one_program("a")
-@documented(_SHARED)
+@documented(_SHARED, _TO_REAL)
 def irfft2(
     a: ArrayLike,
     s: Sequence[int] | None = None,
@@ -319,10 +301,6 @@ def irfft2(
     norm: str | None = None,
 ) -> Array:
     """Invert `rfft2`.
-
-    Returns:
-        A real array like `a`, whose transformed axes have the given lengths. The default length of
-        the last axis is 2 * (size - 1).
 
     Example:
         >>> np.fft.irfft2(np.array([[10, -2], [-4, 0]]))
@@ -367,7 +345,7 @@ def ifftn(
 
 
 @one_program("a")
-@documented(_SHARED)
+@documented(_SHARED, _OF_REAL)
 def rfftn(
     a: ArrayLike,
     s: Sequence[int] | None = None,
@@ -375,14 +353,6 @@ def rfftn(
     norm: str | None = None,
 ) -> Array:
     """Apply `rfft` along the last of the axes, then `fft` along the others.
-
-    Returns:
-        A complex array like `a`, but of size n // 2 + 1 along the last axis, of length n.
-
-    Raises:
-        AttributeValueError: an axis is out of range or repeated, a length is not positive, or
-            `norm` is unknown.
-        ShapeError: `a` is complex.
 
     Example:
         >>> np.fft.rfftn(np.ones((2, 2, 4))).shape
@@ -392,7 +362,7 @@ def rfftn(
 
 
 @one_program("a")
-@documented(_SHARED)
+@documented(_SHARED, _TO_REAL)
 def irfftn(
     a: ArrayLike,
     s: Sequence[int] | None = None,
@@ -400,10 +370,6 @@ def irfftn(
     norm: str | None = None,
 ) -> Array:
     """Invert `rfftn`.
-
-    Returns:
-        A real array like `a`, whose transformed axes have the given lengths. The default length of
-        the last axis is 2 * (size - 1).
 
     Example:
         >>> np.fft.irfftn(np.ones((2, 3))).shape

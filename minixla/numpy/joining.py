@@ -18,6 +18,7 @@ from minixla.numpy.shared_sections import PARAMETERS
 from minixla.typing import Array, ArrayLike, DTypeLike, ShapeLike
 
 
+@documented(PARAMETERS)
 def concatenate(
     arrays: Array | np.ndarray | Sequence[ArrayLike],
     axis: int | None = 0,
@@ -32,9 +33,6 @@ def concatenate(
 
     Returns:
         An array, longer along the axis; a vector if `axis` is None.
-
-    Raises:
-        ShapeError: an array is a scalar, or sizes differ.
 
     Example:
         >>> np.concatenate([np.array([1, 2]), np.array([3.5])])
@@ -59,6 +57,7 @@ def _joined(*members: Any, axis: int | None, dtype: Any) -> Any:
     return operands.marked(result, dtype is None and all(map(weak_type_of, members)))
 
 
+@documented(PARAMETERS)
 def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Array:
     """Join arrays along an axis; see `concatenate`.
 
@@ -68,10 +67,6 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Array:
 
     Returns:
         An array, longer along the axis; a vector if `axis` is None.
-
-    Raises:
-        ShapeError: the other sizes differ.
-        AttributeValueError: there are no arrays.
 
     Example:
         >>> np.concat([np.ones((1, 2)), np.zeros((1, 2))])
@@ -94,12 +89,6 @@ def stack(
         arrays: a sequence of arrays, or an array of them along its first axis.
         axis: the position of the new axis in the result.
         dtype: the element type of the result; default: the common one.
-
-    Returns:
-        An array of one dimension more.
-
-    Raises:
-        ShapeError: the shapes differ.
 
     Example:
         >>> np.stack([np.array([1, 2]), np.array([3, 4])], axis=1)
@@ -131,9 +120,6 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
 
     Returns:
         A tuple of arrays of one dimension less.
-
-    Raises:
-        AttributeValueError: the axis is out of range, or `x` is a scalar.
 
     Example:
         >>> np.unstack(np.array([[1, 2], [3, 4]]))
@@ -276,9 +262,6 @@ def array_split(
 ) -> list[Array]:
     """Split like `split`; if the sections cannot be equal, the first ones are longer by one.
 
-    Raises:
-        AttributeValueError: the number of sections is not positive, or an axis is out of range.
-
     Example:
         >>> np.array_split(np.arange(5), 3)
         [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32), Array([4], dtype=int32)]
@@ -320,6 +303,7 @@ def hsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[int]) -> li
     return _split("hsplit", ary, indices_or_sections, axis, equal=True)
 
 
+@documented(PARAMETERS)
 @one_program("A")
 def tile(A: ArrayLike, reps: ShapeLike) -> Array:
     """Repeat an array `reps` times along each axis.
@@ -330,9 +314,6 @@ def tile(A: ArrayLike, reps: ShapeLike) -> Array:
 
     Returns:
         An array whose sizes are those of `A` times `reps`.
-
-    Raises:
-        ValueError: `A` is not an array. The error is also a TypeError.
 
     Example:
         >>> np.tile(np.array([1, 2]), 2)

@@ -9,12 +9,14 @@ from typing import Any
 from jax.numpy.linalg import multi_dot as multi_dot
 
 import minixla.numpy as mnp
+from minixla.core.docstrings import documented
 from minixla.core.tracing import one_program
 from minixla.numpy import operands, spectra, systems
 from minixla.numpy.element_functions import root
 from minixla.numpy.linear_algebra import matmul, tensordot, vecdot
 from minixla.numpy.manipulation import matrix_transpose
 from minixla.numpy.operands import Axis, axes_of, inexact_operand, operand_shape
+from minixla.numpy.shared_sections import PARAMETERS
 from minixla.numpy.spectra import *
 from minixla.numpy.systems import *
 from minixla.typing import Array, ArrayLike, DTypeLike
@@ -29,6 +31,7 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
+@documented(PARAMETERS)
 @one_program("x")
 def norm(
     x: ArrayLike, ord: float | str | None = None, axis: Axis = None, keepdims: bool = False
@@ -47,10 +50,6 @@ def norm(
 
     Returns:
         A real array without the axes, or with size 1 there if `keepdims`.
-
-    Raises:
-        AttributeValueError: the norm is unknown for this number of axes, or an axis is out of
-            range.
 
     Example:
         >>> np.linalg.norm(np.array([3.0, 4.0]))
@@ -119,6 +118,7 @@ def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
     return result if keepdims else mnp.squeeze(result, axes)
 
 
+@documented(PARAMETERS)
 def vector_norm(
     x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: float | str = 2
 ) -> Array:
@@ -133,9 +133,6 @@ def vector_norm(
     Returns:
         A real array without the axes, or with size 1 there if `keepdims`.
 
-    Raises:
-        AttributeValueError: the norm is unknown, or an axis is out of range.
-
     Example:
         >>> np.linalg.vector_norm(np.array([[3.0, 4.0], [0.0, 1.0]]), axis=1)
         Array([5., 1.], dtype=float32)
@@ -144,6 +141,7 @@ def vector_norm(
     return _vector_norm(x, ord, axes_of(axis, x.ndim, "vector_norm"), keepdims)
 
 
+@documented(PARAMETERS)
 def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: float | str = "fro") -> Array:
     """Compute the norm of matrices in the last two axes; see `norm`.
 
@@ -155,9 +153,6 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: float | str = "
     Returns:
         A real array of two dimensions less, or of size 1 there if `keepdims`.
 
-    Raises:
-        AttributeValueError: the norm is unknown.
-
     Example:
         >>> np.linalg.matrix_norm(np.array([[1.0, -2.0], [3.0, 4.0]]), ord=1)
         Array(6., dtype=float32)
@@ -165,15 +160,13 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: float | str = "
     return norm(x, ord, (-2, -1), keepdims)
 
 
+@documented(PARAMETERS)
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """Return the diagonals of matrices in the last two axes.
 
     Args:
         x: matrices [..., m, n].
         offset: the distance above the main diagonal, or below it if negative.
-
-    Returns:
-        An array [..., size].
 
     Raises:
         AttributeValueError: `x` has fewer than two dimensions.
@@ -185,6 +178,7 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     return mnp.diagonal(x, offset, -2, -1)
 
 
+@documented(PARAMETERS)
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """Sum the diagonals of matrices in the last two axes; see `diagonal`.
 
@@ -193,9 +187,6 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
         offset: the distance above the main diagonal, or below it if negative.
         dtype: the type to sum in and return; default: that of `x`, widened to the default integer
             type.
-
-    Returns:
-        An array of two dimensions less.
 
     Raises:
         AttributeValueError: `x` has fewer than two dimensions.
@@ -207,6 +198,7 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
     return mnp.trace(x, offset, -2, -1, dtype)
 
 
+@documented(PARAMETERS)
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """Compute the vector product of vectors of size 3 along an axis.
 
@@ -214,12 +206,6 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
         x1: an array.
         x2: an array; its other axes broadcast with those of `x1`.
         axis: the axis of the vectors.
-
-    Returns:
-        An array of vectors of size 3 along the axis.
-
-    Raises:
-        ShapeError: the vectors have another size.
 
     Example:
         >>> np.linalg.cross(np.array([1, 0, 0]), np.array([0, 1, 0]))
@@ -232,6 +218,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     return mnp.cross(x1, x2, axis=axis)
 
 
+@documented(PARAMETERS)
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Multiply each element of a vector by each element of another.
 
@@ -241,9 +228,6 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
     Returns:
         A matrix with a row for each element of `x1` and a column for each element of `x2`.
-
-    Raises:
-        ShapeError: an argument is not a vector.
 
     Example:
         >>> np.linalg.outer(np.array([1, 2]), np.array([3, 4, 5]))
@@ -255,6 +239,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return mnp.outer(x1, x2)
 
 
+@documented(PARAMETERS)
 @one_program("a")
 def matrix_power(a: ArrayLike, n: int) -> Array:
     """Raise square matrices to an integer power by repeated squaring.
@@ -267,9 +252,6 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
 
     Returns:
         An array with the shape and element type of `a`; inverses have a float type.
-
-    Raises:
-        ShapeError: `a` does not consist of square matrices.
 
     Example:
         >>> np.linalg.matrix_power(np.array([[1, 1], [0, 1]]), 5)

@@ -65,9 +65,6 @@ def dot(
     Args:
         b: an array; the result is the product if one of the two is a scalar.
 
-    Raises:
-        ShapeError: the sizes of these axes differ.
-
     Example:
         >>> np.dot(np.array([[1, 2], [3, 4]]), np.array([1, 1]))
         Array([3, 7], dtype=int32)
@@ -96,9 +93,6 @@ def matmul(
     Args:
         a: an array [..., m, k], or a vector [k].
         b: an array [..., k, n], or a vector [k].
-
-    Raises:
-        ShapeError: an operand is a scalar, or sizes do not match.
 
     Example:
         >>> np.matmul(np.array([[1, 2], [3, 4]]), np.array([[1, 0], [1, 1]]))
@@ -145,10 +139,6 @@ def tensordot(
     Args:
         axes: the number of last axes of `a` and first axes of `b`; or a pair: axes of `a` and the
             axes of `b` that they are paired with.
-
-    Raises:
-        ShapeError: paired axes differ in size.
-        AttributeValueError: `axes` has another form.
 
     Example:
         >>> np.tensordot(np.ones((2, 3, 4)), np.ones((4, 3)), axes=([1, 2], [1, 0]))
@@ -197,9 +187,6 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
 
     Returns:
         A matrix with a row for each element of `a` and a column for each element of `b`.
-
-    Raises:
-        ValueError: an argument is not an array. The error is also a TypeError.
 
     Example:
         >>> np.outer(np.array([1, 2]), np.array([3, 4, 5]))
@@ -320,9 +307,6 @@ def cross(
     Returns:
         An array of vectors of size 3, or of scalars, of the shape that the other axes broadcast to.
 
-    Raises:
-        ShapeError: the vectors have another size.
-
     Example:
         >>> np.cross(np.array([1, 0, 0]), np.array([0, 1, 0]))
         Array([0, 0, 1], dtype=int32)
@@ -377,9 +361,6 @@ def einsum(
 
     Returns:
         An array whose axes are the letters of the result.
-
-    Raises:
-        AttributeValueError: the subscripts do not match the operands.
 
     Example:
         >>> np.einsum("ij,j->i", np.array([[1, 2], [3, 4]]), np.array([1, 1]))

@@ -245,9 +245,6 @@ def isneginf(x: ArrayLike, /, out: None = None) -> Array:
 def signbit(x: ArrayLike, /) -> Array:
     """Test whether the sign bit of x is set, also for -0.0.
 
-    Returns:
-        Booleans with the shape of `x`.
-
     Raises:
         ShapeError: `x` is complex.
 
@@ -297,6 +294,7 @@ def where(
     size: int | None = None,
     fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
 ) -> tuple[Array, ...]: ...
+@documented(PARAMETERS)
 def where(
     condition: ArrayLike,
     x: ArrayLike | None = None,
@@ -320,9 +318,6 @@ def where(
     Returns:
         An array of the shape that the arguments broadcast to, with the common element type of x and
         y; with only the condition, a tuple of vectors of indices.
-
-    Raises:
-        AttributeValueError: only one of x and y is given.
 
     Example:
         >>> x = np.array([-1.0, 2.0])
@@ -349,6 +344,7 @@ def _chosen(condition: Any, x: Any, y: Any) -> Any:
     return marked(ops.select(mask, x, y), weak)
 
 
+@documented(PARAMETERS)
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLike = 0) -> Array:
     """Choose from the first choice whose condition is true, element by element; else the default.
 
@@ -361,9 +357,6 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLik
 
     Returns:
         An array of the shape that all broadcast to, with the common type of the choices.
-
-    Raises:
-        AttributeValueError: the numbers of conditions and choices differ or are 0.
 
     Example:
         >>> x = np.arange(4)
@@ -429,9 +422,6 @@ def allclose(
         atol: the absolute tolerance.
         equal_nan: whether NaN is close to NaN.
 
-    Returns:
-        A boolean scalar.
-
     Example:
         >>> np.allclose(np.array([1.0, 2.0]), np.array([1.0, 2.1]))
         Array(False, dtype=bool)
@@ -446,9 +436,6 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
 
     Args:
         equal_nan: whether NaN is equal to NaN.
-
-    Returns:
-        A boolean scalar.
 
     Example:
         >>> np.array_equal(np.array([1, 2]), np.array([1, 2, 3]))

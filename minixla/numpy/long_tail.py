@@ -72,7 +72,9 @@ from jax.numpy import (
 )
 
 import minixla.numpy as mnp
+from minixla.core.docstrings import documented
 from minixla.numpy import operands
+from minixla.numpy.shared_sections import PARAMETERS
 from minixla.typing import Array
 
 __all__ = ["append", "apply_along_axis", "array_equiv", "array_repr", "array_str", "bartlett"]
@@ -96,18 +98,13 @@ get_printoptions, set_printoptions = np.get_printoptions, np.set_printoptions
 printoptions, save, savez = np.printoptions, np.save, np.savez
 
 
+@documented(PARAMETERS)
 def fromfile(*args: Any, **kwargs: Any) -> Array:
     r"""Read an array from a file; arguments are those of `numpy.fromfile`.
 
     Args:
         *args: as for `numpy.fromfile`.
         **kwargs: as for `numpy.fromfile`.
-
-    Returns:
-        A vector.
-
-    Raises:
-        ValueError: an argument is invalid.
 
     Example:
         >>> import tempfile
@@ -120,18 +117,13 @@ def fromfile(*args: Any, **kwargs: Any) -> Array:
     return mnp.asarray(np.fromfile(*args, **kwargs))
 
 
+@documented(PARAMETERS)
 def fromiter(*args: Any, **kwargs: Any) -> Array:
     """Create an array from the numbers of an iterable; arguments are those of `numpy.fromiter`.
 
     Args:
         *args: as for `numpy.fromiter`.
         **kwargs: as for `numpy.fromiter`.
-
-    Returns:
-        A vector.
-
-    Raises:
-        ValueError: an argument is invalid.
 
     Example:
         >>> np.fromiter((n * n for n in range(3)), dtype=int)
@@ -140,6 +132,7 @@ def fromiter(*args: Any, **kwargs: Any) -> Array:
     return mnp.asarray(np.fromiter(*args, **kwargs))
 
 
+@documented(PARAMETERS)
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
     """Import an array from another library by DLPack, without a copy if possible.
 
@@ -150,9 +143,6 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 
     Returns:
         An array with the same shape and element type.
-
-    Raises:
-        ShapeError: `x` has no `__dlpack__`.
 
     Example:
         >>> import numpy

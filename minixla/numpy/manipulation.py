@@ -64,9 +64,6 @@ def size(a: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
     Returns:
         A Python integer.
 
-    Raises:
-        AxisError: an axis is out of range.
-
     Example:
         >>> np.size(np.zeros((2, 3)))
         6
@@ -86,12 +83,6 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any
     Args:
         dtype: an element type; None for the default float type.
 
-    Returns:
-        An array with the shape of `x`.
-
-    Raises:
-        ShapeError: `x` is not an array or `dtype` is not an element type.
-
     Example:
         >>> np.astype(np.array([0.0, 1.9]), int)
         Array([0, 1], dtype=int32)
@@ -106,9 +97,6 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any
 @documented(PARAMETERS)
 def copy(a: ArrayLike, order: str | None = None) -> Array:
     """Return `a` itself, because arrays do not change.
-
-    Returns:
-        The array.
 
     Example:
         >>> np.copy(np.array([1, 2]))
@@ -133,12 +121,6 @@ def reshape(
     Args:
         shape: a size or a sequence of sizes; one may be -1 and follows from the others.
         order: "C", or "F" for column-major order on both sides.
-
-    Returns:
-        An array of the new shape.
-
-    Raises:
-        ShapeError: the number of elements differs.
 
     Example:
         >>> np.reshape(np.arange(6), (2, -1))
@@ -179,9 +161,6 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
     Args:
         order: "C" or "F".
 
-    Returns:
-        A vector.
-
     Example:
         >>> np.ravel(np.array([[1, 2], [3, 4]]), order="F")
         Array([1, 3, 2, 4], dtype=int32)
@@ -195,12 +174,6 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
 
     Args:
         axes: a permutation of the axes; None reverses them.
-
-    Returns:
-        An array of the permuted shape.
-
-    Raises:
-        AttributeValueError: `axes` is not a permutation.
 
     Example:
         >>> np.transpose(np.zeros((2, 3, 4)), (1, 0, 2)).shape
@@ -226,12 +199,6 @@ def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
     Args:
         axes: a permutation of the axes.
 
-    Returns:
-        An array of the permuted shape.
-
-    Raises:
-        AttributeValueError: `axes` is not a permutation.
-
     Example:
         >>> np.permute_dims(np.array([[1, 2], [3, 4]]), (1, 0))
         Array([[1, 3],
@@ -246,9 +213,6 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
 
     Args:
         x: an array [..., m, n].
-
-    Returns:
-        An array [..., n, m].
 
     Example:
         >>> np.matrix_transpose(np.array([[1, 2], [3, 4]]))
@@ -267,12 +231,6 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
         axis1: an axis.
         axis2: the other axis.
 
-    Returns:
-        An array with the same number of dimensions.
-
-    Raises:
-        AttributeValueError: an axis is out of range.
-
     Example:
         >>> np.swapaxes(np.zeros((2, 3, 4)), 0, 2).shape
         (4, 3, 2)
@@ -290,12 +248,6 @@ def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Seque
     Args:
         source: an axis, or several.
         destination: their positions in the result.
-
-    Returns:
-        An array with the same number of dimensions.
-
-    Raises:
-        AttributeValueError: the two differ in length, or repeat an axis.
 
     Example:
         >>> np.moveaxis(np.zeros((2, 3, 4)), 0, -1).shape
@@ -321,12 +273,6 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     Args:
         axis: a position in the result, or several.
 
-    Returns:
-        An array of the same elements.
-
-    Raises:
-        AttributeValueError: a position is out of range or repeated.
-
     Example:
         >>> np.expand_dims(np.array([1, 2]), 0)
         Array([[1, 2]], dtype=int32)
@@ -346,12 +292,6 @@ def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
 
     Args:
         axis: an axis, or several; None for all of size 1.
-
-    Returns:
-        An array of the same elements.
-
-    Raises:
-        ShapeError: a named axis has another size.
 
     Example:
         >>> np.squeeze(np.array([[1, 2]]))
@@ -375,12 +315,6 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: Any = None
     Args:
         array: an array or a scalar.
 
-    Returns:
-        An array of that shape.
-
-    Raises:
-        ShapeError: the shapes do not match.
-
     Example:
         >>> np.broadcast_to(np.array([1, 2]), (2, 2))
         Array([[1, 2],
@@ -396,6 +330,7 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: Any = None
     return keep_weak(lifted(operators.broadcast_to(lifted(array), sizes)), array)
 
 
+@documented(PARAMETERS)
 def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     """Broadcast arrays to their common shape.
 
@@ -404,9 +339,6 @@ def broadcast_arrays(*args: ArrayLike) -> list[Array]:
 
     Returns:
         A list of arrays of one shape.
-
-    Raises:
-        ShapeError: the shapes do not broadcast.
 
     Example:
         >>> np.broadcast_arrays(np.array([1, 2]), 3)
@@ -417,6 +349,7 @@ def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     return [lifted(operators.broadcast_to(each, sizes)) for each in arrays]
 
 
+@documented(PARAMETERS)
 def broadcast_shapes(*shapes: ShapeLike) -> tuple[int, ...]:
     """Return the shape that arrays of these shapes broadcast to.
 
@@ -425,10 +358,6 @@ def broadcast_shapes(*shapes: ShapeLike) -> tuple[int, ...]:
 
     Returns:
         A tuple of sizes.
-
-    Raises:
-        AttributeValueError: a size is negative or not an integer.
-        ShapeError: the shapes do not broadcast.
 
     Example:
         >>> np.broadcast_shapes((2, 1), (3,))
@@ -499,12 +428,6 @@ def atleast_3d(*arys: ArrayLike) -> Any:
 def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     """Reverse the order of elements along axes.
 
-    Returns:
-        An array with the shape and element type of `m`.
-
-    Raises:
-        AttributeValueError: an axis is out of range.
-
     Example:
         >>> np.flip(np.array([[1, 2], [3, 4]]))
         Array([[4, 3],
@@ -519,12 +442,6 @@ def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
 def fliplr(m: ArrayLike) -> Array:
     """Reverse an array along axis 1.
 
-    Returns:
-        An array with the shape and element type of `m`.
-
-    Raises:
-        AttributeValueError: the axis is out of range.
-
     Example:
         >>> np.fliplr(np.array([[1, 2], [3, 4]]))
         Array([[2, 1],
@@ -537,12 +454,6 @@ def fliplr(m: ArrayLike) -> Array:
 @documented(PARAMETERS)
 def flipud(m: ArrayLike) -> Array:
     """Reverse an array along axis 0.
-
-    Returns:
-        An array with the shape and element type of `m`.
-
-    Raises:
-        AttributeValueError: the axis is out of range.
 
     Example:
         >>> np.flipud(np.array([[1, 2], [3, 4]]))
@@ -561,12 +472,6 @@ def roll(
     Args:
         shift: an integer, or one for each axis; may be traced.
         axis: axes; None for the elements in row-major order.
-
-    Returns:
-        An array with the shape and element type of `a`.
-
-    Raises:
-        AxisError: an axis is out of range.
 
     Example:
         >>> np.roll(np.arange(5), 2)

@@ -37,6 +37,7 @@ def _lists(side: str) -> list[tuple[str, ...]] | None:
     return [*map(tuple, lists)] if is_written and all(map(_NAME.fullmatch, names)) else None
 
 
+@documented(PARAMETERS)
 def vectorize(
     pyfunc: Callable[..., Any],
     *,
@@ -53,11 +54,6 @@ def vectorize(
 
     Returns:
         A function of arrays; None is passed on.
-
-    Raises:
-        AttributeValueError: `signature` is invalid, or does not match the arguments.
-        ShapeError: sizes of dimensions of one name differ, or `excluded` is not a set of positions
-            and names.
 
     Example:
         >>> np.vectorize(lambda x: x * x + 1)(np.arange(3))
@@ -165,12 +161,6 @@ def apply_over_axes(func: Callable[..., Any], a: ArrayLike, axes: int | Sequence
         func: a function of an array and an axis.
         axes: an axis or several.
 
-    Returns:
-        An array with the dimensions of `a`.
-
-    Raises:
-        ShapeError: a result has another number of dimensions.
-
     Example:
         >>> np.apply_over_axes(np.sum, np.ones((2, 3, 4)), (0, 2))
         Array([[[8.],
@@ -191,13 +181,8 @@ def apply_over_axes(func: Callable[..., Any], a: ArrayLike, axes: int | Sequence
     return lifted(a)
 
 
-def piecewise(
-    x: ArrayLike,
-    condlist: Any,
-    funclist: Sequence[Any],
-    *args: Any,
-    **kw: Any,
-) -> Array:
+@documented(PARAMETERS)
+def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
     """Apply to each element the function of the last condition that is true for it.
 
     Args:
@@ -210,9 +195,6 @@ def piecewise(
 
     Returns:
         An array with the shape and type of `x`.
-
-    Raises:
-        ShapeError: the numbers of conditions and functions do not match.
 
     Example:
         >>> x = np.array([-2.0, 3.0])

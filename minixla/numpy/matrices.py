@@ -103,9 +103,6 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
     Args:
         m: matrices [..., rows, columns].
 
-    Returns:
-        An array with the shape and element type of `m`.
-
     Raises:
         ShapeError: `m` has fewer than two dimensions.
 
@@ -125,9 +122,6 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
 
     Args:
         m: matrices [..., rows, columns].
-
-    Returns:
-        An array with the shape and element type of `m`.
 
     Raises:
         ShapeError: `m` has fewer than two dimensions.
@@ -152,9 +146,6 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 
     Returns:
         An array of one dimension less, whose last axis is along the diagonals.
-
-    Raises:
-        AttributeValueError: an axis is out of range, or both are the same.
 
     Example:
         >>> np.diagonal(np.array([[1, 2], [3, 4]]))
@@ -196,12 +187,6 @@ def trace(
         dtype: the type to sum in and return; default: that of `a`, widened to the default integer
             type.
 
-    Returns:
-        An array of two dimensions less.
-
-    Raises:
-        AttributeValueError: an axis is out of range, or both are the same.
-
     Example:
         >>> np.trace(np.array([[1, 2], [3, 4]]))
         Array(5, dtype=int32)
@@ -220,9 +205,6 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
 
     Returns:
         A matrix for a vector, and a vector for a matrix.
-
-    Raises:
-        ShapeError: `v` has another rank.
 
     Example:
         >>> np.diag(np.array([1, 2]))
@@ -280,9 +262,6 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """Return the row and column indices of the lower triangle of a matrix.
 
-    Raises:
-        ShapeError: `arr` is not a matrix.
-
     Example:
         >>> np.tril_indices_from(np.zeros((2, 2)))
         (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
@@ -305,9 +284,6 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 @documented(PARAMETERS, _INDICES)
 def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """Return the row and column indices of the upper triangle of a matrix.
-
-    Raises:
-        ShapeError: `arr` is not a matrix.
 
     Example:
         >>> np.triu_indices_from(np.zeros((2, 2)))

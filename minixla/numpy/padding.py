@@ -7,13 +7,16 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core.docstrings import documented
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
 from minixla.numpy.operands import concrete, keep_weak, kind_of, lifted, resized
+from minixla.numpy.shared_sections import PARAMETERS
 from minixla.typing import Array, ArrayLike
 from minixla_ops.elementwise.operators import convert
 
 
+@documented(PARAMETERS)
 @one_program("array")
 def pad(array: ArrayLike, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
     """Pad an array before and after each axis.
@@ -26,13 +29,6 @@ def pad(array: ArrayLike, pad_width: Any, mode: Any = "constant", **kwargs: Any)
             end_values), "maximum", "minimum", "mean" and "median" of the axis (keyword
             stat_length), or a function, which jax.numpy.pad calls.
         **kwargs: the keyword of the mode.
-
-    Returns:
-        An array whose sizes are larger by the widths.
-
-    Raises:
-        AttributeValueError: the mode or a keyword is unknown, a width is negative, or there is no
-            element to repeat.
 
     Example:
         >>> np.pad(np.array([1, 2]), (1, 2), constant_values=9)

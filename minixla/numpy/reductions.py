@@ -253,9 +253,6 @@ def max(
     return _extreme(Row("max", "max"), a, axis, keepdims, initial, where)
 
 
-amax = max
-
-
 @one_program("a", "where")
 @documented(PARAMETERS, REDUCED, _EXTREME)
 def min(
@@ -277,7 +274,7 @@ def min(
     return _extreme(Row("min", "min"), a, axis, keepdims, initial, where)
 
 
-amin = min
+amax, amin = max, min
 
 
 @one_program("a", "where")

@@ -254,9 +254,6 @@ def unique_values(
 
     Every NaN is distinct. See `unique`.
 
-    Returns:
-        A vector.
-
     Example:
         >>> np.unique_values(np.array([3, 1, 3]))
         Array([1, 3], dtype=int32)
@@ -433,6 +430,7 @@ def union1d(
     return unique(mnp.concatenate(_of_two("union1d", ar1, ar2)), size=size, fill_value=fill_value)
 
 
+@documented(PARAMETERS)
 @one_program("element", "test_elements")
 def isin(
     element: ArrayLike,
@@ -451,12 +449,6 @@ def isin(
         invert: whether to return the opposite.
         method: "compare_all" compares all pairs; "sort" and "binary_search" sort `test_elements`
             and search in it; "auto" searches for more than 256 elements.
-
-    Returns:
-        Booleans with the shape of `element`.
-
-    Raises:
-        AttributeValueError: the method is unknown.
 
     Example:
         >>> np.isin(np.array([[1, 2], [3, 4]]), np.array([2, 3]))

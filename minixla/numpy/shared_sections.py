@@ -39,9 +39,13 @@ Args:
         padded.
     where: booleans that broadcast with the array: which elements count.
 
+Returns:
+    An array.
+
 Raises:
-    ValueError: an argument is not an array, or has an unsuitable shape or element type. The error
-        is also a TypeError.
+    ShapeError: an argument is not an array, or has an unsuitable shape or element type.
+    AttributeValueError: another argument is invalid, such as an axis out of range. Like ShapeError
+        it is a ValueError.
 """
 ONE_OPERAND = """
 Returns:
@@ -76,4 +80,11 @@ Returns:
 
 Raises:
     AttributeValueError: an axis is out of range or repeated.
+"""
+SQUARE = """
+Args:
+    a: square matrices [..., n, n].
+
+Raises:
+    MatrixError: `a` is not a square matrix or a stack of square matrices.
 """

@@ -125,9 +125,6 @@ def partition(a: ArrayLike, kth: int | Sequence[int], axis: int = -1) -> Array:
 def argpartition(a: ArrayLike, kth: int | Sequence[int], axis: int = -1) -> Array:
     """Return the indices along an axis of the result of `partition`.
 
-    Returns:
-        Integers with the shape of `a`.
-
     Example:
         >>> np.argpartition(np.array([3, 4, 1, 2]), 0)[0]
         Array(2, dtype=int32)
@@ -136,6 +133,7 @@ def argpartition(a: ArrayLike, kth: int | Sequence[int], axis: int = -1) -> Arra
     return argsort(a, axis)
 
 
+@documented(PARAMETERS)
 @one_program("keys")
 def lexsort(keys: Sequence[Any], axis: int = -1) -> Array:
     """Return the indices along an axis that sort by several keys.
@@ -147,9 +145,6 @@ def lexsort(keys: Sequence[Any], axis: int = -1) -> Array:
 
     Returns:
         Integers with the shape of a key.
-
-    Raises:
-        ShapeError: there are no keys, or their shapes differ.
 
     Example:
         >>> np.lexsort((np.array([1, 0, 0]), np.array([5, 5, 4])))
@@ -198,10 +193,6 @@ def searchsorted(
     Returns:
         Indices from 0 to the size of `a`, with the shape of `v`.
 
-    Raises:
-        ShapeError: `a` is not a vector.
-        AttributeValueError: `side` or `method` is unknown.
-
     Example:
         >>> np.searchsorted(np.array([1, 2, 4]), np.array([0, 2, 3]))
         Array([0, 1, 2], dtype=int32)
@@ -236,12 +227,6 @@ def digitize(
         bins: the edges, a vector in ascending or descending order.
         right: whether a bin includes its right edge, not its left one.
         method: see `searchsorted`.
-
-    Returns:
-        Integers with the shape of `x`.
-
-    Raises:
-        ShapeError: `bins` is not a vector.
 
     Example:
         >>> np.digitize(np.array([0.5, 1.0, 9.0]), np.array([1.0, 2.0]))

@@ -8,11 +8,13 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core.docstrings import documented
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
 from minixla.numpy.element_functions import transforms
 from minixla.numpy.operands import convert, inexact_operand, kind_of, operand_shape
+from minixla.numpy.shared_sections import PARAMETERS, SQUARE
 from minixla.numpy.systems import computed, matrix_error, pseudo_inverse
 from minixla.typing import Array, ArrayLike
 from minixla_ops.linear_algebra.matrices import adjoint
@@ -85,6 +87,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     return EighResult(*_of_hermitian(a, UPLO, symmetrize_input, True, "eigh"))
 
 
+@documented(PARAMETERS, SQUARE)
 @one_program("a")
 def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """Compute the eigenvalues of Hermitian matrices, in ascending order; see `eigh`.
@@ -96,12 +99,6 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
         UPLO: "L" or "U", the triangle that is read if `symmetrize_input` is False.
         symmetrize_input: whether to use (a + a^H) / 2 in place of `a`.
 
-    Returns:
-        A real array [..., n].
-
-    Raises:
-        MatrixError: `a` is not a square matrix or a stack of square matrices.
-
     Example:
         >>> np.linalg.eigvalsh(np.array([[2.0, 1.0], [1.0, 2.0]])).round(4)
         Array([1., 3.], dtype=float32)
@@ -109,21 +106,16 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
     return _of_hermitian(a, UPLO, symmetrize_input, False, "eigvalsh")
 
 
+@documented(PARAMETERS, SQUARE)
 @one_program("a")
 def eig(a: ArrayLike) -> EigResult:
     """Compute eigenvalues and right eigenvectors of square matrices: a v = v diag(w).
 
     It runs only on CPUs. See `minixla_ops.eig` for the derivatives of the vectors, which JAX lacks.
 
-    Args:
-        a: square matrices [..., n, n].
-
     Returns:
         eigenvalues: [..., n], complex, in no particular order.
         eigenvectors: [..., n, n], complex, in columns of length 1.
-
-    Raises:
-        MatrixError: `a` is not a square matrix or a stack of square matrices.
 
     Example:
         >>> w, v = np.linalg.eig(np.array([[2.0, 0.0], [0.0, 3.0]]))
@@ -133,18 +125,10 @@ def eig(a: ArrayLike) -> EigResult:
     return EigResult(*computed(ops.eig, a, "eig", square=True))
 
 
+@documented(PARAMETERS, SQUARE)
 @one_program("a")
 def eigvals(a: ArrayLike) -> Array:
     """Compute the eigenvalues of square matrices, in no particular order; see `eig`.
-
-    Args:
-        a: square matrices [..., n, n].
-
-    Returns:
-        A complex array [..., n].
-
-    Raises:
-        MatrixError: `a` is not a square matrix or a stack of square matrices.
 
     Example:
         >>> np.linalg.eigvals(np.array([[0.0, -1.0], [1.0, 0.0]])).round(4)
@@ -251,6 +235,7 @@ def svdvals(x: ArrayLike, /) -> Array:
     return svd(x, compute_uv=False)
 
 
+@documented(PARAMETERS)
 @one_program("M", "rtol", "tol")
 def matrix_rank(
     M: ArrayLike,
@@ -269,9 +254,6 @@ def matrix_rank(
 
     Returns:
         An array [...] of integers.
-
-    Raises:
-        AttributeValueError: both rtol and tol are given.
 
     Example:
         >>> np.linalg.matrix_rank(np.array([[1.0, 2.0], [2.0, 4.0]]))
@@ -300,6 +282,7 @@ def _eps(x: Any) -> float:
     return float(ml_dtypes.finfo(kind_of(x).dtype).eps)
 
 
+@documented(PARAMETERS)
 @one_program("a", "rtol", "rcond")
 def pinv(
     a: ArrayLike,
@@ -318,9 +301,6 @@ def pinv(
             10 max(m, n) eps.
         hermitian: whether to use (a + a^H) / 2 in place of `a`.
         rcond: another name of rtol.
-
-    Returns:
-        An array [..., n, m].
 
     Raises:
         MatrixError: `a` is not a matrix or a stack of matrices, or not square with `hermitian`.

@@ -278,10 +278,6 @@ def average(
         An array of a float type with the shape of `a` without the axes, or with size 1 there if
         `keepdims`; with `returned` a pair of it and the sums of the weights.
 
-    Raises:
-        AttributeValueError: an axis is out of range or repeated.
-        ShapeError: the weights have another shape.
-
     Example:
         >>> np.average(np.array([1.0, 3.0]), weights=np.array([3, 1]))
         Array(1.5, dtype=float32)
@@ -325,9 +321,6 @@ def diff(
     Returns:
         An array with the element type of `a`, shorter by `n` along the axis.
 
-    Raises:
-        AttributeValueError: `n` is negative.
-
     Example:
         >>> np.diff(np.array([1, 4, 9, 16]), n=2)
         Array([2, 2], dtype=int32)
@@ -363,10 +356,6 @@ def gradient(
 
     Returns:
         An array like `f`, or a list with one for each axis.
-
-    Raises:
-        AttributeValueError: an axis has no more elements than `edge_order`, or the spacings do not
-            match.
 
     Example:
         >>> np.gradient(np.array([1.0, 4.0, 9.0]))
@@ -427,6 +416,7 @@ def _end(x: Any, axis: int, at: int) -> Any:
     return _span(x, axis, at, at + 1 or None) if getattr(x, "ndim", 0) else x
 
 
+@documented(PARAMETERS)
 @one_program("x", "xp", "fp", "left", "right", "period")
 def interp(
     x: ArrayLike,
@@ -446,12 +436,6 @@ def interp(
             line through the first two points.
         right: the same after the last point.
         period: the period of `x`, in place of left and right; then `xp` need not ascend.
-
-    Returns:
-        An array with the shape of `x`.
-
-    Raises:
-        ShapeError: `xp` and `fp` are not vectors of one size.
 
     Example:
         >>> np.interp(np.array([0.5, 5.0]), np.array([0.0, 1.0]), np.array([10.0, 20.0]))

@@ -9,6 +9,7 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core.docstrings import documented
 from minixla.core.element_types import F32
 from minixla.core.errors import ShapeError
 from minixla.core.tracing import one_program, weak_type_of, with_flags
@@ -22,6 +23,7 @@ from minixla.numpy.operands import (
     marked,
     operand_shape,
 )
+from minixla.numpy.shared_sections import PARAMETERS, SQUARE
 from minixla.typing import Array, ArrayLike
 from minixla_ops.elementwise.promotion import inexact_type
 from minixla_ops.helpers.shorthand import as_tuple
@@ -88,6 +90,7 @@ def _solved(a: Any, b: Any) -> Any:
     return ops.lu_solve(a, lu, permutation, b)
 
 
+@documented(PARAMETERS)
 @one_program("a", "b")
 def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """Solve a x = b by LU factors; x is NaN or infinite where a is singular.
@@ -95,9 +98,6 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     Args:
         a: square matrices [..., n, n].
         b: a vector [n], or matrices [..., n, k]; the leading axes broadcast.
-
-    Returns:
-        An array [..., n], or [..., n, k].
 
     Raises:
         MatrixError: `a` is not a square matrix or a stack of square matrices.
@@ -149,18 +149,10 @@ def _inverse_jvp(primals: Any, tangents: Any) -> Any:
     return found, -product(found, product(tangent, found))
 
 
+@documented(PARAMETERS, SQUARE)
 @one_program("a")
 def inv(a: ArrayLike) -> Array:
     """Invert square matrices; the inverse of a singular matrix is infinite or NaN.
-
-    Args:
-        a: square matrices [..., n, n].
-
-    Returns:
-        An array [..., n, n].
-
-    Raises:
-        MatrixError: `a` is not a square matrix or a stack of square matrices.
 
     Example:
         >>> np.linalg.inv(np.array([[2.0, 0.0], [0.0, 4.0]]))
@@ -230,20 +222,12 @@ def _by_singular_values(a: Any) -> Any:
     return mnp.where(has_rank, found * _polynomial(small), 0)
 
 
+@documented(PARAMETERS, SQUARE)
 @one_program("a")
 def det(a: ArrayLike) -> Array:
     """Compute the determinants of square matrices.
 
     First and second derivatives are exact for singular matrices too.
-
-    Args:
-        a: square matrices [..., n, n].
-
-    Returns:
-        An array [...].
-
-    Raises:
-        MatrixError: `a` is not a square matrix or a stack of square matrices.
 
     Example:
         >>> np.linalg.det(np.array([[1.0, 2.0], [3.0, 4.0]])).round(4)
@@ -341,21 +325,18 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     return r if mode == "r" else QRResult(q, r)
 
 
+@documented(PARAMETERS, SQUARE)
 @one_program("a")
 def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """Compute the triangular factors of Hermitian positive definite matrices: a = l l^H, or u^H u.
 
     Args:
-        a: square matrices [..., n, n].
         upper: whether to return u, not l.
         symmetrize_input: whether to use the mean of `a` and its conjugate transpose; if not, the
             other triangle is not read.
 
     Returns:
         An array like `a`; NaN where a matrix is not positive definite.
-
-    Raises:
-        MatrixError: `a` is not a square matrix or a stack of square matrices.
 
     Example:
         >>> np.linalg.cholesky(np.array([[4.0, 2.0], [2.0, 5.0]]))
@@ -445,19 +426,13 @@ def lstsq(
     return x, squares, rank, s
 
 
+@documented(PARAMETERS)
 def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """Invert an array as the linear map `tensordot(a, x, ind)`.
 
     Args:
         a: an array; its first axes have as many elements in total as the others.
         ind: the number of first axes.
-
-    Returns:
-        An array with the other axes in front.
-
-    Raises:
-        ShapeError: the numbers of elements differ.
-        AttributeValueError: `ind` is not positive.
 
     Example:
         >>> a = np.eye(6).reshape(2, 3, 6)
@@ -475,6 +450,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     return mnp.reshape(inv(square), (*others, *first))
 
 
+@documented(PARAMETERS)
 def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """Solve tensordot(a, x, x.ndim) = b.
 
@@ -482,12 +458,6 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
         a: an array with the axes of `b` first, and as many elements in the others.
         b: an array.
         axes: axes of `a` to move to its end first.
-
-    Returns:
-        An array with the other axes of `a`.
-
-    Raises:
-        ShapeError: the axes do not match.
 
     Example:
         >>> np.linalg.tensorsolve(2 * np.eye(4).reshape(2, 2, 4), np.ones((2, 2)))

@@ -62,9 +62,6 @@ def take(
     Returns:
         An array whose axis is replaced by those of `indices`; of their shape if `axis` is None.
 
-    Raises:
-        AttributeValueError: the mode is unknown.
-
     Example:
         >>> np.take(np.array([10, 20, 30]), np.array([2, 0, -1]))
         Array([30, 10, 30], dtype=int32)
@@ -201,9 +198,6 @@ def flatnonzero(
     Args:
         fill_value: an index to pad with; default 0.
 
-    Returns:
-        A vector of integers.
-
     Raises:
         ConcretizationError: `a` is traced and `size` is missing.
 
@@ -248,9 +242,6 @@ def extract(
 
     Args:
         condition: a boolean (or a number, true if nonzero) for each element.
-
-    Returns:
-        A vector with the element type of `arr`.
 
     Raises:
         ConcretizationError: the condition is traced and `size` is missing.

@@ -5,11 +5,13 @@ from inspect import Signature, signature
 from typing import Any, Generic, ParamSpec
 
 import minixla.numpy as mnp
+from minixla.core.docstrings import documented
 from minixla.core.tracebacks import hide_frames
 from minixla.numpy import operands
 from minixla.numpy.element_functions import transforms
 from minixla.numpy.mapping import vectorize
 from minixla.numpy.operands import lifted, operand_shape
+from minixla.numpy.shared_sections import PARAMETERS
 from minixla.typing import Array
 from minixla_ops.elementwise.operators import convert
 
@@ -212,6 +214,7 @@ class ufunc(Generic[Parameters]):
         return mnp.moveaxis(result, 0, axis)
 
 
+@documented(PARAMETERS)
 def frompyfunc(
     func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None
 ) -> ufunc[...]:
@@ -225,9 +228,6 @@ def frompyfunc(
 
     Returns:
         A `ufunc`.
-
-    Raises:
-        ValueError: a number is not an integer, or is negative.
 
     Example:
         >>> largest = np.frompyfunc(lambda x, y: np.where(x > y, x, y), 2, 1)
