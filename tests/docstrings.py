@@ -18,8 +18,8 @@ _SECTION = re.compile(r"^(Args|Returns|Yields|Raises|Example|Examples):$", re.MU
 _ARGUMENT = re.compile(
     r"^    (\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: \([^)]*\))?:(?= |\n|$)", re.MULTILINE
 )
-#: The library whose function ours is: "NumPy: `numpy.median`." is one paragraph.
-_SOURCE = re.compile(r"^(NumPy|SciPy|JAX|XLA|minixla): \S", re.MULTILINE)
+#: The library whose function ours is: a paragraph "NumPy: `numpy.median`.", or in parentheses.
+_SOURCE = re.compile(r"(?:^|\()(NumPy|SciPy|JAX|XLA|minixla): \S", re.MULTILINE)
 
 
 class Parts(NamedTuple):

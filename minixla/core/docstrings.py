@@ -24,10 +24,12 @@ from inspect import CO_VARARGS, CO_VARKEYWORDS, Parameter, cleandoc, signature
 from pathlib import Path
 from textwrap import dedent, indent
 from types import FunctionType, ModuleType
+from typing import TypeVar
 
 from minixla.core.operation_docstrings import joined, sections
 from minixla.core.source import offer_functions
 
+_Function = TypeVar("_Function", bound=Callable[..., object])
 _ROW = re.compile(r"^(?=\S)", re.MULTILINE)
 
 
@@ -149,3 +151,32 @@ def _completed(
         given["Example"] = rows[">>>"]
     parts.update({title: indent(body, "    ") for title, body in given.items()})
     return joined({**parts, "": f"{parts['']}\n\n{source}".rstrip()})
+
+
+_ARGUMENT = re.compile(r"^    \*{0,2}(\w+):.*(?:\n     .*)*", re.MULTILINE)
+
+
+def documented(*texts: str) -> Callable[[_Function], _Function]:
+    """Complete the docstring of a function by sections that its family shares.
+
+    Args:
+        *texts: sections of docstrings; later texts take precedence. A row of `Args` is for
+            functions that have this parameter and do not describe it. Another section is for
+            functions that lack it.
+
+    Returns:
+        A decorator.
+    """
+
+    def completed(function: _Function) -> _Function:
+        if function.__doc__:  # `python -OO` removes docstrings
+            parts = [sections(text) for text in (*texts, function.__doc__)]
+            rows = {
+                row[1]: row[0] for each in parts for row in _ARGUMENT.finditer(each.get("Args", ""))
+            }
+            described = [rows[name] for name in signature(function).parameters if name in rows]
+            merged = {title: body for each in parts for title, body in each.items()}
+            function.__doc__ = joined({**merged, "Args": "\n".join(described)})
+        return function
+
+    return completed

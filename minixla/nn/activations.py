@@ -3,25 +3,41 @@
 import math
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import minixla.numpy as np
 import minixla_ops as ops
+from minixla.core.docstrings import documented
 from minixla.core.element_types import F32
 from minixla.core.tracing import one_program, weak_type_of
-from minixla.numpy.element_functions import named, with_derivatives
+from minixla.numpy.element_functions import with_derivatives
 from minixla.numpy.operands import axis_of, kind_of, lifted, marked, operand_shape, shape_error
 from minixla.transforms import custom_jvp
+from minixla.typing import Array, ArrayLike
 from minixla_ops.elementwise.families import in_f32
 from minixla_ops.elementwise.operators import Adjustment, convert
 from minixla_ops.elementwise.promotion import inexact_type, numeric_type
 from minixla_ops.helpers.shorthand import full_like
 
 _Activation = TypeVar("_Activation", bound=Callable[..., Any])
+_SHARED = """
+Args:
+    x: an array; integers become floats.
+
+Returns:
+    An array with the shape of `x`.
+
+Raises:
+    ValueError: an argument is not an array, or has an unsuitable shape or element type. The error
+        is also a TypeError.
+"""
 
 
 def _activation(adjust: Adjustment) -> Callable[[_Activation], _Activation]:
-    """Makes a function of an array, whose type `adjust` has made, one of any array or number."""
+    """Return a decorator for element-wise functions: `adjust` converts the type of `x`.
+
+    Sections that docstrings leave out are those of `_SHARED`.
+    """
 
     def made(function: _Activation) -> _Activation:
         @one_program("x", "negative_slope", "alpha", "b")
@@ -31,7 +47,7 @@ def _activation(adjust: Adjustment) -> Callable[[_Activation], _Activation]:
             result = function(lifted(convert(x, kind)), *args, **kwargs)
             return marked(result, all(map(weak_type_of, (x, *args, *kwargs.values()))))
 
-        return activation  # type: ignore[return-value]  # of the signature it wraps
+        return documented(_SHARED)(cast(_Activation, activation))
 
     return made
 
@@ -40,13 +56,17 @@ _of_floats = _activation(inexact_type)
 _of_numbers = _activation(numeric_type)
 
 
-def _row(name: str, function: Callable[[Any], Any], text: str) -> Any:
-    """A function of floats, under its public name; `text` says what it gives."""
-    return _of_floats(named(function, name, f"{text} (JAX: nn.{name}).", __name__))
+@documented(_SHARED)
+def identity(x: ArrayLike) -> Array:
+    """Return the argument as an array (JAX: `jax.nn.identity`).
 
+    Args:
+        x: an array.
 
-def identity(x: Any) -> Any:
-    """The argument, as an array (JAX: nn.identity)."""
+    Example:
+        >>> mx.nn.identity(np.float32([-2, 3]))
+        Array([-2.,  3.], dtype=float32)
+    """
     operand_shape(x, "identity")
     return lifted(x)
 
@@ -55,77 +75,207 @@ def identity(x: Any) -> Any:
 
 
 @_of_numbers
-def relu(x: Any) -> Any:
-    """max(x, 0), with derivative 0 at 0; NaN stays NaN (JAX: nn.relu)."""
+def relu(x: ArrayLike) -> Array:
+    """Compute max(x, 0) with derivative 0 at 0; NaN stays NaN (JAX: `jax.nn.relu`).
+
+    Args:
+        x: an array.
+
+    Example:
+        >>> mx.nn.relu(np.float32([-2, 3]))
+        Array([0., 3.], dtype=float32)
+    """
+    x = lifted(x)
     # Not np.maximum: its derivative at the tie is 1/2.
     return ops.select(x <= 0, full_like(x, 0), x)
 
 
 @_of_floats
-def relu6(x: Any) -> Any:
-    """The nearest number to x between 0 and 6, with derivative 0 at both (JAX: nn.relu6)."""
+def relu6(x: ArrayLike) -> Array:
+    """Clip x to [0, 6], with derivative 0 at both ends (JAX: `jax.nn.relu6`).
+
+    Example:
+        >>> mx.nn.relu6(np.float32([-2, 3, 9]))
+        Array([0., 3., 6.], dtype=float32)
+    """
+    x = lifted(x)
     return ops.select(x <= 0, full_like(x, 0), ops.select(x >= 6, full_like(x, 6), x))
 
 
 @_of_numbers
-def hard_tanh(x: Any) -> Any:
-    """The nearest number to x between -1 and 1, with derivative 1 at both (JAX: nn.hard_tanh)."""
+def hard_tanh(x: ArrayLike) -> Array:
+    """Clip x to [-1, 1], with derivative 1 at both ends (JAX: `jax.nn.hard_tanh`).
+
+    Args:
+        x: an array.
+
+    Example:
+        >>> mx.nn.hard_tanh(np.float32([-2, 0.5, 3]))
+        Array([-1. ,  0.5,  1. ], dtype=float32)
+    """
+    x = lifted(x)
     return ops.select(x > 1, full_like(x, 1), ops.select(x < -1, full_like(x, -1), x))
 
 
-hard_sigmoid = _row("hard_sigmoid", lambda x: relu6(x + 3) / 6, "relu6(x + 3) / 6")
-hard_silu = hard_swish = _row("hard_silu", lambda x: x * hard_sigmoid(x), "x * hard_sigmoid(x)")
+@_of_floats
+def hard_sigmoid(x: ArrayLike) -> Array:
+    """Compute relu6(x + 3) / 6 (JAX: `jax.nn.hard_sigmoid`).
+
+    Example:
+        >>> mx.nn.hard_sigmoid(np.float32([-4, 0, 4]))
+        Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    return relu6(np.add(x, 3)) / 6
 
 
 @_of_floats
-def leaky_relu(x: Any, negative_slope: Any = 0.01) -> Any:
-    """Where x >= 0, x; elsewhere negative_slope * x (JAX: nn.leaky_relu)."""
+def hard_silu(x: ArrayLike) -> Array:
+    """Compute x * hard_sigmoid(x) (JAX: `jax.nn.hard_silu`).
+
+    Example:
+        >>> mx.nn.hard_silu(np.float32([-4, 1, 4]))
+        Array([-0.       ,  0.6666667,  4.       ], dtype=float32)
+    """
+    return np.multiply(x, hard_sigmoid(x))
+
+
+hard_swish = hard_silu
+
+
+@_of_floats
+def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 0.01) -> Array:
+    """Return x where x >= 0, and negative_slope * x elsewhere (JAX: `jax.nn.leaky_relu`).
+
+    Args:
+        negative_slope: a scalar, or an array that broadcasts with `x`.
+
+    Example:
+        >>> mx.nn.leaky_relu(np.float32([-2, 3]))
+        Array([-0.02,  3.  ], dtype=float32)
+    """
+    x = lifted(x)
     return np.where(x >= 0, x, negative_slope * x)
 
 
 @_of_floats
-def softplus(x: Any) -> Any:
-    """log(1 + exp(x)), without overflow (JAX: nn.softplus)."""
+def softplus(x: ArrayLike) -> Array:
+    """Compute log(1 + exp(x)) without overflow (JAX: `jax.nn.softplus`).
+
+    Example:
+        >>> mx.nn.softplus(np.float32([0, 100]))
+        Array([  0.6931472, 100.       ], dtype=float32)
+    """
+    x = lifted(x)
     # The larger exponent is taken out. Selections, unlike abs, have the right derivatives at 0.
     is_above = x > 0
     rest = ops.log1p(ops.exp(ops.select(is_above, -x, x)))
     return ops.select(is_above, x, full_like(x, 0)) + rest
 
 
-sigmoid = _row("sigmoid", lambda x: ops.logistic(x), "The logistic function, 1 / (1 + exp(-x))")
-log_sigmoid = _row("log_sigmoid", lambda x: -softplus(-x), "log(sigmoid(x)), without overflow")
-# In f16 the logistic function may be denormal where the product is not.
-silu = swish = _row(
-    "silu", lambda x: in_f32(lambda x: x * ops.logistic(x), x), "The product x * sigmoid(x)"
-)
-mish = _row(
-    "mish",
-    # From 400 on the tangent is 1; far beyond, derivatives would be 0 times infinity.
-    lambda x: x * np.tanh(softplus(np.minimum(x, 400))),
-    "The product x * tanh(softplus(x))",
-)
-# The derivative of the quotient is a difference, which cancels far from 0.
-_soft_sign = with_derivatives(lambda x: x / (abs(x) + 1), lambda y, x: np.square(1 / (abs(x) + 1)))
-soft_sign = _row("soft_sign", lambda x: _soft_sign(x), "The quotient x / (1 + |x|)")
+@_of_floats
+def sigmoid(x: ArrayLike) -> Array:
+    """Compute the logistic function, 1 / (1 + exp(-x)) (JAX: `jax.nn.sigmoid`).
+
+    Example:
+        >>> mx.nn.sigmoid(np.float32([0, 2]))
+        Array([0.5     , 0.880797], dtype=float32)
+    """
+    return ops.logistic(x)
 
 
 @_of_floats
-def elu(x: Any, alpha: Any = 1.0) -> Any:
-    """Where x > 0, x; elsewhere alpha * (exp(x) - 1) (JAX: nn.elu)."""
+def log_sigmoid(x: ArrayLike) -> Array:
+    """Compute log(sigmoid(x)) without overflow (JAX: `jax.nn.log_sigmoid`).
+
+    Example:
+        >>> mx.nn.log_sigmoid(np.float32([0, -100]))
+        Array([  -0.6931472, -100.       ], dtype=float32)
+    """
+    return -softplus(np.negative(x))
+
+
+@_of_floats
+def silu(x: ArrayLike) -> Array:
+    """Compute x * sigmoid(x) (JAX: `jax.nn.silu`).
+
+    Example:
+        >>> mx.nn.silu(np.float32([0, 2]))
+        Array([0.      , 1.761594], dtype=float32)
+    """
+    x = lifted(x)
+    # In f16 the logistic function may be denormal where the product is not.
+    return in_f32(lambda x: x * ops.logistic(x), x)
+
+
+swish = silu
+
+
+@_of_floats
+def mish(x: ArrayLike) -> Array:
+    """Compute x * tanh(softplus(x)) (JAX: `jax.nn.mish`).
+
+    Example:
+        >>> mx.nn.mish(np.float32([0, 2]))
+        Array([0.      , 1.943959], dtype=float32)
+    """
+    # From 400 on tanh is 1; far beyond 400, derivatives would be 0 times infinity.
+    return np.multiply(x, np.tanh(softplus(np.minimum(x, 400))))
+
+
+# The derivative of the quotient is a difference, which cancels far from 0.
+_soft_sign = with_derivatives(lambda x: x / (abs(x) + 1), lambda y, x: np.square(1 / (abs(x) + 1)))
+
+
+@_of_floats
+def soft_sign(x: ArrayLike) -> Array:
+    """Compute x / (1 + |x|) (JAX: `jax.nn.soft_sign`).
+
+    Example:
+        >>> mx.nn.soft_sign(np.float32([-1, 3]))
+        Array([-0.5 ,  0.75], dtype=float32)
+    """
+    return _soft_sign(x)
+
+
+@_of_floats
+def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
+    """Return x where x > 0, and alpha * (exp(x) - 1) elsewhere (JAX: `jax.nn.elu`).
+
+    Args:
+        alpha: a scalar, or an array that broadcasts with `x`.
+
+    Example:
+        >>> mx.nn.elu(np.float32([-1, 3]))
+        Array([-0.63212055,  3.        ], dtype=float32)
+    """
+    x = lifted(x)
     return np.where(x > 0, x, np.multiply(alpha, ops.expm1(_negative_part(x))))
 
 
 @_of_floats
-def celu(x: Any, alpha: Any = 1.0) -> Any:
-    """Where x > 0, x; elsewhere alpha * (exp(x / alpha) - 1) (JAX: nn.celu)."""
+def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
+    """Return x where x > 0, and alpha * (exp(x / alpha) - 1) elsewhere (JAX: `jax.nn.celu`).
+
+    Args:
+        alpha: a scalar, or an array that broadcasts with `x`.
+
+    Example:
+        >>> mx.nn.celu(np.float32([-1, 3]), alpha=2.0)
+        Array([-0.78693867,  3.        ], dtype=float32)
+    """
+    x = lifted(x)
     return np.where(x > 0, x, alpha * np.expm1(np.divide(_negative_part(x), alpha)))
 
 
 @_of_floats
-def selu(x: Any) -> Any:
-    """elu, scaled so that it keeps mean 0 and variance 1 (JAX: nn.selu).
+def selu(x: ArrayLike) -> Array:
+    """Compute elu, scaled to preserve mean 0 and variance 1 (JAX: `jax.nn.selu`).
 
     Source: G. Klambauer and others, Self-Normalizing Neural Networks (2017).
+
+    Example:
+        >>> mx.nn.selu(np.float32([-1, 3]))
+        Array([-1.1113307,  3.152103 ], dtype=float32)
     """
     return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717)
 
@@ -136,12 +286,15 @@ def _negative_part(x: Any) -> Any:
 
 
 @_of_floats
-def gelu(x: Any, approximate: bool = True) -> Any:
-    """The Gaussian error linear unit, x * Phi(x) (JAX: nn.gelu).
+def gelu(x: ArrayLike, approximate: bool = True) -> Array:
+    """Compute the Gaussian error linear unit, x * Phi(x) (JAX: `jax.nn.gelu`).
 
     Args:
-        x: an array; integers become floats.
         approximate: whether Phi is the tanh approximation of Hendrycks and Gimpel (2016).
+
+    Example:
+        >>> mx.nn.gelu(np.float32([-1, 3]), approximate=False)
+        Array([-0.15865526,  2.9959502 ], dtype=float32)
     """
     kind = kind_of(x)
     # 16 bits would keep few digits of exponents, which are far from 0 where x is negative.
@@ -159,27 +312,42 @@ def gelu(x: Any, approximate: bool = True) -> Any:
 
 
 @_of_floats
-def sparse_plus(x: Any) -> Any:
-    """0 up to -1, x from 1 on, and (x + 1)**2 / 4 between (JAX: nn.sparse_plus).
+def sparse_plus(x: ArrayLike) -> Array:
+    """Return 0 up to -1, x from 1 on, and (x + 1)**2 / 4 between (JAX: `jax.nn.sparse_plus`).
 
     Source: M. Blondel and others, Learning with Fenchel-Young Losses (2019).
+
+    Example:
+        >>> mx.nn.sparse_plus(np.float32([-2, 0, 2]))
+        Array([0.  , 0.25, 2.  ], dtype=float32)
     """
+    x = lifted(x)
     # In a branch that is not taken the square must not overflow into the derivative.
     inner = ops.select(abs(x) >= 1, full_like(x, 0), x) + 1
     outer = ops.select(x <= -1, full_like(x, 0), inner * inner / 4)
     return ops.select(x >= 1, x, outer)
 
 
-sparse_sigmoid = _row(
-    "sparse_sigmoid", lambda x: 0.5 * np.clip(x + 1, 0, 2), "(x + 1) / 2, at least 0 and at most 1"
-)
+@_of_floats
+def sparse_sigmoid(x: ArrayLike) -> Array:
+    """Clip (x + 1) / 2 to [0, 1] (JAX: `jax.nn.sparse_sigmoid`).
+
+    Example:
+        >>> mx.nn.sparse_sigmoid(np.float32([-2, 0, 2]))
+        Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    return 0.5 * np.clip(np.add(x, 1), 0, 2)
 
 
 @_of_floats
-def log1mexp(x: Any) -> Any:
-    """log(1 - exp(-x)) for x >= 0, accurate where x is small or large (JAX: nn.log1mexp).
+def log1mexp(x: ArrayLike) -> Array:
+    """Compute log(1 - exp(-x)) accurately for small and large x >= 0 (JAX: `jax.nn.log1mexp`).
 
     Source: M. Maechler, Accurately Computing log(1 - exp(-|a|)) (2012).
+
+    Example:
+        >>> mx.nn.log1mexp(np.float32([0.1, 10]))
+        Array([-2.3521686e+00, -4.5400961e-05], dtype=float32)
     """
     return _log1mexp(x)
 
@@ -196,8 +364,16 @@ def _log1mexp_jvp(primals: Any, tangents: Any) -> Any:
 
 
 @_of_floats
-def squareplus(x: Any, b: Any = 4) -> Any:
-    """(x + sqrt(x**2 + b)) / 2, a smooth relu (JAX: nn.squareplus)."""
+def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
+    """Compute (x + sqrt(x**2 + b)) / 2, a smooth relu (JAX: `jax.nn.squareplus`).
+
+    Args:
+        b: the smoothness: a scalar >= 0, or an array that broadcasts with `x`.
+
+    Example:
+        >>> mx.nn.squareplus(np.float32([-2, 0, 2]))
+        Array([0.41421354, 1.        , 2.4142137 ], dtype=float32)
+    """
     x, b = np.broadcast_arrays(x, convert(lifted(b), kind_of(x)))
     return _squareplus(x, b)
 
@@ -226,12 +402,24 @@ _squareplus = with_derivatives(
 
 
 @_of_floats
-def glu(x: Any, axis: int = -1) -> Any:
-    """The first half of x along `axis` times the sigmoid of the second (JAX: nn.glu).
+def glu(x: ArrayLike, axis: int = -1) -> Array:
+    """Multiply the first half of x along `axis` by the sigmoid of the second (JAX: `jax.nn.glu`).
+
+    Args:
+        axis: the dimension to split into halves.
+
+    Returns:
+        An array of half the size along `axis`.
 
     Raises:
+        AxisError: the axis is out of range.
         ShapeError: the dimension has an odd size.
+
+    Example:
+        >>> mx.nn.glu(np.float32([1, 2, 0, 0]))
+        Array([0.5, 1. ], dtype=float32)
     """
+    x = lifted(x)
     place = axis_of(axis, x.ndim, "glu")
     if x.shape[place] % 2:
         problem, given = "the dimension cannot be cut into halves", f"x has dimensions {x.shape}"

@@ -12,15 +12,23 @@ import minixla_ops as ops
 from minixla.core.element_types import F32
 from minixla.core.tracing import one_program, with_flags
 from minixla.numpy import operands
-from minixla.numpy.operands import Axis, convert, convert_all, inexact_operand, operand_shape
+from minixla.numpy.operands import (
+    Axis,
+    convert,
+    convert_all,
+    inexact_operand,
+    lifted,
+    operand_shape,
+)
+from minixla.typing import Array, ArrayLike, DTypeLike
 from minixla_ops.programs.computations import neutral_element
 
 Padding = str | Sequence[tuple[int, int]]
 
 
 def conv(
-    inputs: Any,
-    kernel: Any,
+    inputs: ArrayLike,
+    kernel: ArrayLike,
     strides: int | Sequence[int] = 1,
     padding: Padding = "SAME",
     *,
@@ -28,21 +36,23 @@ def conv(
     kernel_dilation: int | Sequence[int] = 1,
     feature_group_count: int = 1,
     dimension_numbers: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
-    """Convolution (cross-correlation) in any number of spatial dimensions.
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """Compute a convolution (cross-correlation) in any number of spatial dimensions.
+
+    XLA: `ConvGeneralDilated`.
 
     Args:
         inputs: `[batch, spatial..., features]`.
-        kernel: `[spatial..., features / feature_group_count, output features]`; both are converted
-            to their common type.
-        strides: of the window; one number, or one for each spatial dimension.
+        kernel: `[spatial..., features / feature_group_count, output features]`. Inputs and kernel
+            are converted to their common type.
+        strides: the strides of the window; one integer, or one for each spatial dimension.
         padding: "SAME", "VALID", or (low, high) for each spatial dimension.
         input_dilation: the distance between neighbouring inputs (transposed convolution).
         kernel_dilation: the distance between neighbouring weights (atrous convolution).
-        feature_group_count: how many groups the features are cut into.
+        feature_group_count: the number of groups of features.
         dimension_numbers: another order of dimensions, such as ("NCHW", "OIHW", "NCHW").
-        preferred_element_type: of the result.
+        preferred_element_type: the element type of the result.
 
     Returns:
         `[batch, spatial..., output features]`.
@@ -50,6 +60,11 @@ def conv(
     Raises:
         ShapeError: there are fewer than two dimensions.
         ShapeError, AttributeValueError: see `minixla_ops.conv_general_dilated`.
+
+    Example:
+        >>> x, kernel = np.float32([[[1], [2], [3]]]), np.float32([[[1]], [[1]]])
+        >>> mx.nn.conv(x, kernel, padding="VALID")[0, :, 0]
+        Array([3., 5.], dtype=float32)
     """
     inputs, kernel = convert_all("conv", [inputs, kernel])
     shapes = operand_shape(inputs, "conv"), operand_shape(kernel, "conv")
@@ -75,45 +90,59 @@ def conv(
 
 
 def max_pool(
-    inputs: Any,
+    inputs: ArrayLike,
     window_shape: Sequence[int],
     strides: Sequence[int] | None = None,
     padding: Padding = "VALID",
-) -> Any:
-    """The largest element of each window.
+) -> Array:
+    """Return the maximum of each window (XLA: `ReduceWindow`).
 
     Args:
         inputs: `[batch..., spatial..., features]`.
-        window_shape: the window's size in each spatial dimension.
-        strides: of the window; default: 1.
+        window_shape: the size of the window in each spatial dimension.
+        strides: the strides of the window; default: 1.
         padding: "SAME", "VALID", or (low, high) for each spatial dimension.
+
+    Returns:
+        `[batch..., positions..., features]`.
 
     Raises:
         ShapeError: the inputs have no dimension for the features, or no such spatial dimensions.
         ShapeError, AttributeValueError: see `minixla_ops.reduce_window`.
+
+    Example:
+        >>> mx.nn.max_pool(np.float32([[[1], [3], [2]]]), (2,))[0, :, 0]
+        Array([3., 3.], dtype=float32)
     """
-    return _pool("max_pool", "max", operands.lifted(inputs), window_shape, strides, padding)
+    return _pool("max_pool", "max", lifted(inputs), window_shape, strides, padding)
 
 
 @with_flags
 def avg_pool(
-    inputs: Any,
+    inputs: ArrayLike,
     window_shape: Sequence[int],
     strides: Sequence[int] | None = None,
     padding: Padding = "VALID",
     count_include_pad: bool = True,
-) -> Any:
-    """The mean of each window.
+) -> Array:
+    """Return the mean of each window (XLA: `ReduceWindow`).
 
     Args:
         inputs: `[batch..., spatial..., features]`; integers become floats.
-        window_shape: the window's size in each spatial dimension.
-        strides: of the window; default: 1.
+        window_shape: the size of the window in each spatial dimension.
+        strides: the strides of the window; default: 1.
         padding: "SAME", "VALID", or (low, high) for each spatial dimension.
         count_include_pad: whether padding counts as elements.
 
+    Returns:
+        `[batch..., positions..., features]`.
+
     Raises:
-        ShapeError, AttributeValueError: as `max_pool`.
+        ShapeError, AttributeValueError: see `max_pool`.
+
+    Example:
+        >>> mx.nn.avg_pool(np.float32([[[1], [3], [2]]]), (2,))[0, :, 0]
+        Array([2. , 2.5], dtype=float32)
     """
     window = _window("avg_pool", window_shape)
     inputs, how = inexact_operand(inputs, "avg_pool"), (window, strides, padding)
@@ -151,13 +180,13 @@ def _pool(
 
 @one_program("inputs", "scale", "offset")
 def batch_norm(
-    inputs: Any, scale: Any, offset: Any, epsilon: float = 1e-5, axis: int = -1
-) -> tuple[Any, Any, Any]:
-    """Normalisation over the batch, for training (XLA: BatchNormTraining).
+    inputs: ArrayLike, scale: ArrayLike, offset: ArrayLike, epsilon: float = 1e-5, axis: int = -1
+) -> tuple[Array, Array, Array]:
+    """Normalise over the batch, for training (XLA: `BatchNormTraining`).
 
     Args:
         inputs: an array with features along `axis`.
-        scale: a vector, one number a feature, to multiply by.
+        scale: a vector to multiply by, with one element for each feature.
         offset: a vector to add. All three are converted to their common type.
         epsilon: added to the variance.
         axis: the dimension of the features; the moments are taken over all others.
@@ -168,6 +197,12 @@ def batch_norm(
     Raises:
         AttributeValueError: the axis is out of range.
         ShapeError: see `minixla_ops.batch_norm_training`.
+
+    Example:
+        >>> x, one = np.float32([[1], [3]]), np.float32([1])
+        >>> output, mean, variance = mx.nn.batch_norm(x, one, 0 * one)
+        >>> mean, variance
+        (Array([2.], dtype=float32), Array([1.], dtype=float32))
     """
     feature = operands.axis_of(axis, operand_shape(inputs, "batch_norm").rank, "batch_norm")
     given = convert_all("batch_norm", [inputs, scale, offset])
@@ -176,15 +211,37 @@ def batch_norm(
 
 @one_program("inputs", "scale", "offset", "mean", "variance")
 def batch_norm_inference(
-    inputs: Any,
-    scale: Any,
-    offset: Any,
-    mean: Any,
-    variance: Any,
+    inputs: ArrayLike,
+    scale: ArrayLike,
+    offset: ArrayLike,
+    mean: ArrayLike,
+    variance: ArrayLike,
     epsilon: float = 1e-5,
     axis: int = -1,
-) -> Any:
-    """Normalisation with given moments (XLA: BatchNormInference); see `batch_norm`."""
+) -> Array:
+    """Normalise with given moments (XLA: `BatchNormInference`); see `batch_norm`.
+
+    Args:
+        inputs: an array with features along `axis`.
+        scale: a vector to multiply by, with one element for each feature.
+        offset: a vector to add.
+        mean: the mean of each feature.
+        variance: the variance of each feature.
+        epsilon: added to the variance.
+        axis: the dimension of the features.
+
+    Returns:
+        The normalised inputs.
+
+    Raises:
+        AttributeValueError: the axis is out of range.
+        ShapeError: the sizes of the vectors differ from the number of features.
+
+    Example:
+        >>> x, one = np.float32([[1], [3]]), np.float32([1])
+        >>> mx.nn.batch_norm_inference(x, one, 0 * one, 2 * one, one)[:, 0]
+        Array([-0.999995,  0.999995], dtype=float32)
+    """
     subject = "batch_norm_inference"
     feature = operands.axis_of(axis, operand_shape(inputs, subject).rank, subject)
     given = convert_all(subject, [inputs, scale, offset, mean, variance])
@@ -193,26 +250,36 @@ def batch_norm_inference(
 
 @one_program("inputs", "scale", "offset")
 def layer_norm(
-    inputs: Any, scale: Any = None, offset: Any = None, epsilon: float = 1e-5, axis: Axis = -1
-) -> Any:
-    """Normalisation of each example, then scaled and shifted.
+    inputs: ArrayLike,
+    scale: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    epsilon: float = 1e-5,
+    axis: Axis = -1,
+) -> Array:
+    """Normalise each example, then scale and shift it.
+
+    Source: J. L. Ba, J. R. Kiros, G. E. Hinton, Layer Normalization (2016).
+
+    minixla: `standardize`, scaled and shifted.
 
     Args:
         inputs: an array; f16 and bf16 are computed in f32.
-        scale: an array of the sizes of the normalised dimensions, in ascending order, to multiply
-            by; or None.
-        offset: such an array to add, or None.
+        scale: an array to multiply by, or None. It has the sizes of the normalised dimensions, in
+            ascending order.
+        offset: an array of the same sizes to add, or None.
         epsilon: added to the variance.
         axis: the dimension or dimensions to normalise over.
 
     Returns:
-        An array of the shape of `inputs`, of the common type of all three.
+        An array with the shape of `inputs` and the common type of all three.
 
     Raises:
-        AttributeValueError: an axis is out of range or named twice.
+        AttributeValueError: an axis is out of range or repeated.
         ShapeError: scale or offset has other sizes.
 
-    Source: J. L. Ba, J. R. Kiros, G. E. Hinton, Layer Normalization (2016).
+    Example:
+        >>> mx.nn.layer_norm(np.float32([1, 2, 3]))
+        Array([-1.2247356,  0.       ,  1.2247356], dtype=float32)
     """
     inputs = inexact_operand(inputs, "layer_norm")
     shape = operand_shape(inputs, "layer_norm")
@@ -231,64 +298,81 @@ def layer_norm(
 
 @one_program("x", "mean", "variance", "epsilon", "where")
 def standardize(
-    x: Any,
+    x: ArrayLike,
     axis: Axis = -1,
-    mean: Any = None,
-    variance: Any = None,
-    epsilon: Any = 1e-5,
-    where: Any = None,
+    mean: ArrayLike | None = None,
+    variance: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-5,
+    where: ArrayLike | None = None,
     *,
     algorithm: str = "fast",
-) -> Any:
-    """x, shifted and scaled to mean 0 and variance 1 (JAX: nn.standardize).
+) -> Array:
+    """Shift and scale x to mean 0 and variance 1 (JAX: `jax.nn.standardize`).
 
     Args:
         x: an array.
         axis: the dimension or dimensions to normalise over; None for all.
-        mean: instead of the mean over `axis`.
-        variance: instead of the variance over `axis`.
+        mean: used in place of the mean over `axis`.
+        variance: used in place of the variance over `axis`.
         epsilon: added to the variance.
-        where: which elements count for both.
-        algorithm: of the variance: `fast`, the mean of the squares less the square of the mean,
-            which cancels where the mean is large; `stable`, the mean of the squared distances.
+        where: which elements count for the mean and the variance.
+        algorithm: how to compute the variance. `fast` is the mean of the squares minus the square
+            of the mean, which cancels if the mean is large. `stable` is the mean of the squared
+            distances.
+
+    Returns:
+        An array with the shape of `x`.
 
     Raises:
-        AttributeValueError: there is no such algorithm.
+        AttributeValueError: the algorithm is unknown.
+
+    Example:
+        >>> mx.nn.standardize(np.float32([1, 2, 3]))
+        Array([-1.224736,  0.      ,  1.224736], dtype=float32)
     """
     if algorithm not in ("fast", "stable"):
         problem, advice = f"algorithm is {algorithm!r}", "Give 'fast' or 'stable'."
         raise operands.value_error("standardize", problem, advice)
     x = inexact_operand(x, "standardize")
-    if mean is None:
-        mean = np.mean(x, axis, keepdims=True, where=where)
+    mean = np.mean(x, axis, keepdims=True, where=where) if mean is None else lifted(mean)
     if variance is None and algorithm == "stable":
         variance = np.mean(np.square(x - mean), axis, keepdims=True, where=where)
     elif variance is None:
         squares = np.mean(np.square(x), axis, keepdims=True, where=where)
         variance = np.clip(squares - np.square(mean), 0)  # rounding may make it negative
-    return (x - mean) * ops.rsqrt(inexact_operand(variance + epsilon, "standardize"))
+    return (x - mean) * ops.rsqrt(inexact_operand(np.add(variance, epsilon), "standardize"))
 
 
 @one_program("lhs", "rhs", "lhs_scales", "rhs_scales")
 def scaled_matmul(
-    lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = np.float32
-) -> Any:
-    """Matrix products of a batch whose elements have a scale for each block (JAX: same name).
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    lhs_scales: ArrayLike,
+    rhs_scales: ArrayLike,
+    preferred_element_type: DTypeLike = np.float32,
+) -> Array:
+    """Multiply batches of matrices that have a scale for each block (JAX: `jax.nn.scaled_matmul`).
 
-    Computed in f32 on every platform, where JAX's needs a GPU with cuDNN's kernels.
+    The products are computed in f32 on every platform. JAX's function needs a GPU with cuDNN.
 
     Args:
         lhs: `[batch, m, k]`.
         rhs: `[batch, n, k]`.
         lhs_scales: `[batch, m, blocks]`, for blocks of equal length along k.
         rhs_scales: `[batch, n, blocks]`.
-        preferred_element_type: of the result.
+        preferred_element_type: the element type of the result.
 
     Returns:
         `[batch, m, n]`: sums over k of scaled elements.
 
     Raises:
-        ShapeError: the shapes do not fit each other.
+        ShapeError: the shapes do not match.
+
+    Example:
+        >>> lhs, rhs = np.ones((1, 2, 4), np.float32), np.ones((1, 3, 4), np.float32)
+        >>> scales = np.float32([[[1, 10]]])
+        >>> mx.nn.scaled_matmul(lhs, rhs, scales.repeat(2, 1), scales.repeat(3, 1))[0, 0, 0]
+        Array(202., dtype=float32)
     """
     subject, given = "scaled_matmul", (lhs, rhs, lhs_scales, rhs_scales)
     shapes = [operand_shape(each, subject) for each in given]

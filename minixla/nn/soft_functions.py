@@ -2,39 +2,69 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import minixla.numpy as np
 import minixla_ops as ops
+from minixla.core.docstrings import documented
 from minixla.core.element_types import F32, S32
 from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
 from minixla.numpy.operands import Axis, axis_of, inexact_operand, kind_of, operand_shape, spread
 from minixla.transforms import stop_gradient
+from minixla.typing import Array, ArrayLike, DTypeLike
 from minixla_ops.elementwise.operators import broadcast_to, convert
 from minixla_ops.elementwise.promotion import inexact_type
 
+_SHARED = """
+Args:
+    x: an array; integers become floats.
+    where: which elements take part.
 
+Raises:
+    ValueError: an argument is not an array, or has an unsuitable shape or element type. The error
+        is also a TypeError.
+    AxisError: an axis is out of range.
+"""
+
+
+@documented(_SHARED)
 @one_program("x", "where")
-def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
-    """exp(x) divided by its sum over `axis` (JAX: nn.softmax).
+def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
+    """Divide exp(x) by its sum over `axis` (JAX: `jax.nn.softmax`).
 
     Args:
-        x: an array; integers become floats.
         axis: the dimension or dimensions that sum to 1; None for all.
         where: which elements take part; the others give 0.
+
+    Returns:
+        An array with the shape of `x`.
+
+    Example:
+        >>> mx.nn.softmax(np.float32([1, 2, 3]))
+        Array([0.09003057, 0.24472848, 0.66524094], dtype=float32)
     """
     x, axes = _taking_part(x, axis, where, "softmax")
     result = ops.softmax(x, axes)
     return result if where is None else np.where(where, result, 0)
 
 
+@documented(_SHARED)
 @one_program("x", "where")
-def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
-    """log(softmax(x)), accurate where softmax underflows (JAX: nn.log_softmax).
+def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
+    """Compute log(softmax(x)), accurate where softmax underflows (JAX: `jax.nn.log_softmax`).
 
-    Arguments are those of `softmax`; elements left out by `where` give -inf.
+    Args:
+        axis: the dimension or dimensions over which probabilities sum to 1; None for all.
+        where: which elements take part; the others give -inf.
+
+    Returns:
+        An array with the shape of `x`.
+
+    Example:
+        >>> mx.nn.log_softmax(np.float32([1, 2, 3]))
+        Array([-2.407606  , -1.4076059 , -0.40760595], dtype=float32)
     """
     x, axes = _taking_part(x, axis, where, "log_softmax")
     shifted = x - spread(_top(x, axes), axes, x)
@@ -43,27 +73,50 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     return result if where is None else np.where(where, result, -math.inf)
 
 
+@overload
+def logsumexp(
+    a: ArrayLike,
+    axis: Axis = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    return_sign: Literal[False] = False,
+    where: ArrayLike | None = None,
+) -> Array: ...
+@overload
+def logsumexp(
+    a: ArrayLike,
+    axis: Axis = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    *,
+    return_sign: bool,
+    where: ArrayLike | None = None,
+) -> Any: ...
+@documented(_SHARED)
 @one_program("a", "b", "where")
 def logsumexp(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    b: Any = None,
+    b: ArrayLike | None = None,
     keepdims: bool = False,
     return_sign: bool = False,
-    where: Any = None,
+    where: ArrayLike | None = None,
 ) -> Any:
-    """log(sum(b * exp(a))) over `axis` (JAX: nn.logsumexp).
+    """Compute log(sum(b * exp(a))) over `axis` (JAX: `jax.nn.logsumexp`).
 
     Args:
         a: an array; integers become floats.
         axis: the dimension or dimensions to sum over; None for all.
-        b: weights; where the sum is negative, its logarithm is NaN.
+        b: weights; if the sum is negative, its logarithm is NaN.
         keepdims: whether the summed dimensions stay, with size 1.
         return_sign: whether to return the logarithm of the absolute value, and the sign.
-        where: which elements take part.
 
     Returns:
         An array, or with `return_sign` a pair of arrays.
+
+    Example:
+        >>> mx.nn.logsumexp(np.float32([1000, 1000]))
+        Array(1000.6932, dtype=float32)
     """
     if b is not None:
         (a, b), _, _ = operands.promoted("logsumexp", (a, b), inexact_type)
@@ -83,11 +136,23 @@ def logsumexp(
     return results if return_sign else results[0]
 
 
+@documented(_SHARED)
 @one_program("x", "where")
-def logmeanexp(x: Any, axis: Axis = None, where: Any = None, keepdims: bool = False) -> Any:
-    """log(mean(exp(x))) over `axis`, without overflow (JAX: nn.logmeanexp).
+def logmeanexp(
+    x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False
+) -> Array:
+    """Compute log(mean(exp(x))) over `axis` without overflow (JAX: `jax.nn.logmeanexp`).
 
-    Arguments are those of `logsumexp`.
+    Args:
+        axis: the dimension or dimensions to take the mean over; None for all.
+        keepdims: whether these dimensions stay, with size 1.
+
+    Returns:
+        An array.
+
+    Example:
+        >>> mx.nn.logmeanexp(np.float32([1000, 1000]))
+        Array(1000., dtype=float32)
     """
     sizes = operand_shape(x, "logmeanexp").dimensions
     axes = operands.axes_of(axis, len(sizes), "logmeanexp")
@@ -111,50 +176,88 @@ def _top(x: Any, axes: tuple[int, ...]) -> Any:
     return stop_gradient(np.max(x, axes, initial=-math.inf if is_empty else None))
 
 
-@one_program("query", "key", "value", "bias", "mask", "query_seq_lengths", "key_value_seq_lengths")
+@overload
 def dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    bias: Any = None,
-    mask: Any = None,
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    bias: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
     *,
     scale: float | None = None,
     is_causal: bool = False,
-    query_seq_lengths: Any = None,
-    key_value_seq_lengths: Any = None,
+    query_seq_lengths: ArrayLike | None = None,
+    key_value_seq_lengths: ArrayLike | None = None,
+    local_window_size: int | tuple[int, int] | None = None,
+    implementation: str | None = None,
+    return_residual: Literal[False] = False,
+) -> Array: ...
+@overload
+def dot_product_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    bias: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    *,
+    scale: float | None = None,
+    is_causal: bool = False,
+    query_seq_lengths: ArrayLike | None = None,
+    key_value_seq_lengths: ArrayLike | None = None,
+    local_window_size: int | tuple[int, int] | None = None,
+    implementation: str | None = None,
+    return_residual: bool,
+) -> Any: ...
+@one_program("query", "key", "value", "bias", "mask", "query_seq_lengths", "key_value_seq_lengths")
+def dot_product_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    bias: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    *,
+    scale: float | None = None,
+    is_causal: bool = False,
+    query_seq_lengths: ArrayLike | None = None,
+    key_value_seq_lengths: ArrayLike | None = None,
     local_window_size: int | tuple[int, int] | None = None,
     implementation: str | None = None,
     return_residual: bool = False,
 ) -> Any:
-    """Values, averaged with softmax(query * key) as weights (JAX: nn.dot_product_attention).
+    """Average values with weights softmax(query * key) (JAX: `jax.nn.dot_product_attention`).
+
+    Source: A. Vaswani and others, Attention Is All You Need (2017).
 
     Args:
         query: `[batch..., length, heads, size]`.
-        key: `[batch..., positions, key heads, size]`; the key heads divide the heads, and each
-            serves as many neighbouring ones.
+        key: `[batch..., positions, key heads, size]`. The number of key heads divides the number of
+            heads; each key head serves a group of neighbouring heads.
         value: `[batch..., positions, key heads, value size]`. All three are converted to their
             common type.
         bias: added to the scaled products; broadcasts with `[batch..., heads, length, positions]`.
-        mask: booleans that broadcast likewise: which positions each query sees.
-        scale: of the products; default: 1 / sqrt(size).
-        is_causal: whether a query sees no positions after its own.
-        query_seq_lengths: `[batch...]`, how many of the queries count; others give zeros.
-        key_value_seq_lengths: `[batch...]`, how many of the positions are seen.
-        local_window_size: how many positions before and after its own a query sees; one number
-            for both.
+        mask: booleans of the same shape: the positions that each query sees.
+        scale: the factor of the products; default: 1 / sqrt(size).
+        is_causal: whether a query sees no later positions.
+        query_seq_lengths: `[batch...]`, the number of queries that count; the others give zeros.
+        key_value_seq_lengths: `[batch...]`, the number of visible positions.
+        local_window_size: the number of positions that a query sees before and after its own; an
+            integer stands for both.
         implementation: None or `xla`.
-        return_residual: whether logsumexp of the scores is given too, without a derivative.
+        return_residual: whether to also return the logsumexp of the scores, without a derivative.
 
     Returns:
         `[batch..., length, heads, value size]`; with `return_residual` a pair of it and
         `[batch..., length, heads]`. Weights of f16 and bf16 are computed in f32.
 
     Raises:
-        ShapeError: query, key and value do not fit each other, or lengths do not fit the batch.
-        AttributeValueError: another implementation.
+        ShapeError: the shapes of query, key, value or of the lengths do not match.
+        AttributeValueError: the implementation is unknown.
 
-    Source: A. Vaswani and others, Attention Is All You Need (2017).
+    Example:
+        >>> query, key = np.zeros((1, 1, 1, 2), np.float32), np.zeros((1, 2, 1, 2), np.float32)
+        >>> value = np.float32([[[[1, 10]], [[3, 30]]]])
+        >>> mx.nn.dot_product_attention(query, key, value)[0, 0, 0]
+        Array([ 2., 20.], dtype=float32)
     """
     if implementation not in (None, "xla"):
         problem, advice = f"implementation is {implementation!r}", "Give None or 'xla'."
@@ -233,18 +336,28 @@ def _lengths(name: str, lengths: Any, batch: Sequence[int]) -> Any:
 
 
 @one_program("x")
-def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
-    """1 at the position that each number names, 0 elsewhere (JAX: nn.one_hot).
+def one_hot(
+    x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1
+) -> Array:
+    """Return 1 at the position that each index names, and 0 elsewhere (JAX: `jax.nn.one_hot`).
 
     Args:
-        x: integers, or other numbers; those that are none of `[0, num_classes)` give zeros.
+        x: integers or floats; values outside `[0, num_classes)` give zeros.
         num_classes: the size of the new dimension.
-        dtype: of the result; default: the default float type.
-        axis: where the new dimension stands in the result.
+        dtype: the element type of the result; default: the default float type.
+        axis: the position of the new dimension in the result.
+
+    Returns:
+        An array of one more dimension than `x`.
 
     Raises:
-        ShapeError: x has no numbers.
-        AttributeValueError: the axis is out of range, or num_classes negative.
+        ShapeError: x contains booleans.
+        AttributeValueError: the axis is out of range, or num_classes is negative.
+
+    Example:
+        >>> mx.nn.one_hot(np.int32([2, 0]), 3)
+        Array([[0., 0., 1.],
+               [1., 0., 0.]], dtype=float32)
     """
     kind = operands.requested_type(dtype, "one_hot", operands.default_float())
     return convert(_is_class(x, num_classes, axis, "one_hot"), kind)
@@ -270,18 +383,27 @@ def _is_class(x: Any, count: int, axis: int, subject: str) -> Any:
 
 
 @one_program("logits", "labels")
-def cross_entropy(logits: Any, labels: Any, axis: int = -1) -> Any:
-    """The cross-entropy of softmax(logits) with the labels, one value for each example.
+def cross_entropy(logits: ArrayLike, labels: ArrayLike, axis: int = -1) -> Array:
+    """Compute the cross-entropy of softmax(logits) and the labels, one value for each example.
+
+    minixla: `log_softmax` and a choice.
 
     Args:
         logits: unnormalised log-probabilities of the classes along `axis`.
-        labels: integers without that dimension (those that name no class give 0), or probabilities
-            shaped like `logits`.
+        labels: integers without the dimension of the classes, or probabilities shaped like
+            `logits`. Integers that are not a class give 0.
         axis: the dimension of the classes.
 
+    Returns:
+        An array without the dimension of the classes.
+
     Raises:
-        ShapeError: the labels fit neither form.
+        ShapeError: the shape of the labels fits neither form.
         AttributeValueError: the axis is out of range.
+
+    Example:
+        >>> mx.nn.cross_entropy(np.float32([[0, 0], [0, 9]]), np.int32([0, 1]))
+        Array([6.931472e-01, 1.233740e-04], dtype=float32)
     """
     logits = inexact_operand(logits, "cross_entropy")
     sizes = operand_shape(logits, "cross_entropy").dimensions

@@ -7,15 +7,13 @@ What they refuse are the errors of `minixla.core.errors`. In examples `np` is th
 
 # ruff: noqa: F401, F403 - `offered` says what is offered
 
-import sys as _sys
-from pathlib import Path as _Path
-
-from minixla.core import docstrings as _docstrings
+from minixla.core.source import offer_functions as _offer_functions
 from minixla.core.tracing import Tracer
 from minixla.numpy import array_methods as _array_methods
 from minixla.numpy import arrays_of_keys as _arrays_of_keys
 from minixla.numpy import fft, linalg
 from minixla.numpy import long_tail as _long_tail
+from minixla.numpy.convolutions import *
 from minixla.numpy.creation import *
 from minixla.numpy.distributions import *
 from minixla.numpy.dtypes import *
@@ -23,7 +21,6 @@ from minixla.numpy.dtypes import __array_api_version__, __array_namespace_info__
 from minixla.numpy.dtypes import bool_ as bool
 from minixla.numpy.element_functions import offered
 from minixla.numpy.elementwise import *
-from minixla.numpy.grids import *
 from minixla.numpy.inverses import *
 from minixla.numpy.joining import *
 from minixla.numpy.linear_algebra import *
@@ -33,7 +30,6 @@ from minixla.numpy.manipulation import *
 from minixla.numpy.mapping import *
 from minixla.numpy.matrices import *
 from minixla.numpy.padding import *
-from minixla.numpy.polynomials import *
 from minixla.numpy.reductions import *
 from minixla.numpy.sets import *
 from minixla.numpy.sorting import *
@@ -46,11 +42,10 @@ _HELPERS = ("element_functions", "index_parsing", "indexing", "sort_keys", "ufun
 _array_methods.install_on(Tracer)
 __all__ = offered(
     globals(),
-    ["fft", "linalg", "frompyfunc", "index_exp", "s_", "ufunc", *_long_tail.__all__],
+    ["fft", "linalg", "frompyfunc", "ufunc", *_long_tail.__all__],
     [*_HELPERS, "operands"],
 )  # pyright: ignore[reportUnsupportedDunderAll]  # computed
-_TEXTS = _Path(__file__).with_name("docstrings.txt")
-_docstrings.complete(__name__, (_sys.modules[__name__], linalg, fft), _TEXTS, "NumPy: `numpy.{}`.")
+_offer_functions(__name__, [*__all__, *linalg.__all__, *fft.__all__])
 
 
 def __dir__() -> list[str]:

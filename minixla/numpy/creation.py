@@ -1,40 +1,85 @@
 """Functions that make arrays from numbers, lists and counts."""
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal, overload
 
 import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core.docstrings import documented
 from minixla.core.element_types import F32, PRED
 from minixla.core.shapes import Shape
 from minixla.core.tracing import host_array, not_a_value, one_program, with_flags
 from minixla.numpy import operands
-from minixla.numpy.element_functions import named, placeable, transforms
+from minixla.numpy.element_functions import placeable
 from minixla.numpy.operands import common_type, lifted, operand_shape, requested_type, static_sizes
+from minixla.numpy.shared_sections import PARAMETERS
+from minixla.typing import Array, ArrayLike, DTypeLike, ShapeLike
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.elementwise.promotion import inexact_type
 from minixla_ops.helpers.shorthand import splat
 
+_FILLED = """
+Args:
+    dtype: the element type of the result; default: the default float type.
 
+Returns:
+    An array of that shape and type.
+
+Raises:
+    AttributeValueError: a size is negative or not an integer.
+    ShapeError: `dtype` is not an element type.
+"""
+_LIKE = """
+Args:
+    a: an array or a scalar.
+    prototype: an array or a scalar.
+    dtype: the element type of the result; default: that of the array.
+    shape: the shape of the result; default: that of the array.
+
+Returns:
+    An array of that shape and type.
+
+Raises:
+    ShapeError: the first argument is not an array, or `dtype` is not an element type.
+"""
+
+
+@documented(PARAMETERS)
 @placeable("device", "out_sharding")
 def array(
-    object: Any, dtype: Any = None, *, copy: bool = True, order: str | None = "K", ndmin: int = 0
-) -> Any:
-    """An array made of an array, a number, or nested lists of these.
+    object: Any,
+    dtype: DTypeLike | None = None,
+    *,
+    copy: bool = True,
+    order: str | None = "K",
+    ndmin: int = 0,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Create an array from an array, a scalar, or nested lists of these.
 
     Args:
-        object: what it is made of.
-        dtype: the result's; default: that of `object`, or what its members have in common.
-        copy: has no effect, for arrays do not change.
-        order: has no effect.
-        ndmin: how many dimensions the result has at least; new ones come first.
+        object: the source.
+        dtype: the element type of the result; default: that of `object`, or the common type of its
+            elements.
+        ndmin: the minimal number of dimensions; new ones come first.
+
+    Returns:
+        An array of the shape of the nested lists, or of the array.
 
     Raises:
-        ShapeError: it is something else, or the lists are ragged.
-        IntegerRangeError: a Python number does not fit `dtype`.
+        ShapeError: `object` cannot be converted, or the lists are ragged.
+        IntegerRangeError: a Python integer does not fit `dtype`.
+
+    Example:
+        >>> np.array([[1, 2], [3, 4]])
+        Array([[1, 2],
+               [3, 4]], dtype=int32)
+        >>> np.array(1.5, dtype=np.bfloat16, ndmin=1)
+        Array([1.5], dtype=bfloat16)
     """
     kind = None if dtype is None else requested_type(dtype, "array")
     is_number = isinstance(object, (int, float, complex)) and not isinstance(object, np.generic)
@@ -47,11 +92,37 @@ def array(
     return mnp.expand_dims(source, tuple(range(ndmin - rank))) if ndmin > rank else source
 
 
+@documented(PARAMETERS)
 @placeable("device", "out_sharding")
 def asarray(
-    a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None
-) -> Any:
-    """An array made of an array, a number, or nested lists of these; see `array`."""
+    a: Any,
+    dtype: DTypeLike | None = None,
+    order: str | None = None,
+    *,
+    copy: bool | None = None,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Convert an array, a scalar, or nested lists of these to an array; see `array`.
+
+    Args:
+        a: the source.
+        dtype: the element type of the result; default: that of `a`, or the common type of its
+            elements.
+        copy: False if `a` must already be an array of that dtype.
+
+    Returns:
+        An array of the shape of the nested lists, or of the array.
+
+    Raises:
+        ShapeError: `a` cannot be converted, or the lists are ragged.
+        IntegerRangeError: a Python integer does not fit `dtype`.
+        AttributeValueError: `copy` is False, and `a` is not such an array.
+
+    Example:
+        >>> np.asarray([1, 2], dtype=float)
+        Array([1., 2.], dtype=float32)
+    """
     made = array(a, dtype)
     if copy is False and getattr(a, "dtype", None) != made.dtype:
         advice = "Give an array of that dtype, or copy=None."
@@ -67,22 +138,92 @@ def _filled(value: Any, shape: Shape, subject: str = "full", name: str = "fill_v
         raise
 
 
-def _of_number(name: str, number: int, text: str) -> Any:
-    def made(shape: Any, dtype: Any = None) -> Any:
-        kind = requested_type(dtype, name, operands.default_float())
-        return _filled(number, Shape(kind, static_sizes(shape, name)))
-
-    return placeable("device", "out_sharding")(named(made, name, text))
+def _of_number(subject: str, number: int, shape: Any, dtype: Any) -> Any:
+    kind = requested_type(dtype, subject, operands.default_float())
+    return _filled(number, Shape(kind, static_sizes(shape, subject)))
 
 
-zeros = _of_number("zeros", 0, "Zeros of a shape: a size, or a sequence of them.")
-ones = _of_number("ones", 1, "Ones of a shape: a size, or a sequence of them.")
-empty = _of_number("empty", 0, "An array of a shape, of zeros.")
-
-
+@documented(PARAMETERS, _FILLED)
 @placeable("device", "out_sharding")
-def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
-    """An array of a shape that holds `fill_value`, which broadcasts to it."""
+def zeros(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Return an array of zeros.
+
+    Example:
+        >>> np.zeros((2, 3))
+        Array([[0., 0., 0.],
+               [0., 0., 0.]], dtype=float32)
+    """
+    return _of_number("zeros", 0, shape, dtype)
+
+
+@documented(PARAMETERS, _FILLED)
+@placeable("device", "out_sharding")
+def ones(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Return an array of ones.
+
+    Example:
+        >>> np.ones(3, dtype=int)
+        Array([1, 1, 1], dtype=int32)
+    """
+    return _of_number("ones", 1, shape, dtype)
+
+
+@documented(PARAMETERS, _FILLED)
+@placeable("device", "out_sharding")
+def empty(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Return an array of zeros; arrays are never uninitialized.
+
+    Example:
+        >>> np.empty((0, 2)).shape
+        (0, 2)
+    """
+    return _of_number("empty", 0, shape, dtype)
+
+
+@documented(PARAMETERS, _FILLED)
+@placeable("device", "out_sharding")
+def full(
+    shape: ShapeLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Return an array filled with a value, which broadcasts to the shape.
+
+    Args:
+        fill_value: a scalar, or an array that broadcasts to the shape.
+
+    Returns:
+        An array of that shape, with the type of `fill_value` unless `dtype` is given.
+
+    Example:
+        >>> np.full((2, 2), 7)
+        Array([[7, 7],
+               [7, 7]], dtype=int32, weak_type=True)
+        >>> np.full((2, 2), np.array([1.0, 2.0]))
+        Array([[1., 2.],
+               [1., 2.]], dtype=float32)
+    """
     kind = requested_type(dtype, "full", operands.kind_of(fill_value, "full"))
     sizes = static_sizes(shape, "full")
     if isinstance(fill_value, (int, float, complex)):
@@ -101,27 +242,83 @@ def _like(a: Any, dtype: Any, shape: Any, subject: str) -> Shape:
     return Shape(kind, own.dimensions if shape is None else static_sizes(shape, subject))
 
 
+@documented(PARAMETERS, _LIKE)
 @placeable("device", "out_sharding")
-def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
-    """Zeros of the shape and dtype of `a`, or those given."""
+def zeros_like(
+    a: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Return zeros with the shape and dtype of `a`.
+
+    Example:
+        >>> np.zeros_like(np.array([1.5, 2.5]))
+        Array([0., 0.], dtype=float32)
+    """
     return _filled(0, _like(a, dtype, shape, "zeros_like"))
 
 
+@documented(PARAMETERS, _LIKE)
 @placeable("device", "out_sharding")
-def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Any:
-    """Ones of the shape and dtype of `a`, or those given."""
+def ones_like(
+    a: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Return ones with the shape and dtype of `a`.
+
+    Example:
+        >>> np.ones_like(np.array([5, 6]), shape=(2, 2))
+        Array([[1, 1],
+               [1, 1]], dtype=int32)
+    """
     return _filled(1, _like(a, dtype, shape, "ones_like"))
 
 
+@documented(PARAMETERS, _LIKE)
 @placeable("device")
-def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Any:
-    """Zeros of the shape and dtype of `prototype`, or those given."""
+def empty_like(
+    prototype: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: Any = None,
+) -> Array:
+    """Return zeros with the shape and dtype of `prototype`.
+
+    Example:
+        >>> np.empty_like(np.array([1, 2])).dtype
+        dtype('int32')
+    """
     return _filled(0, _like(prototype, dtype, shape, "empty_like"))
 
 
+@documented(PARAMETERS, _LIKE)
 @placeable("device", "out_sharding")
-def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
-    """`fill_value` in the shape and dtype of `a`, or those given."""
+def full_like(
+    a: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Return an array filled with a value, with the shape and dtype of `a`.
+
+    Args:
+        fill_value: a scalar, or an array that broadcasts to the shape.
+
+    Example:
+        >>> np.full_like(np.array([1.0, 2.0]), 3)
+        Array([3., 3.], dtype=float32)
+    """
     own = _like(a, dtype, shape, "full_like")
     return full(own.dimensions, fill_value, own.element_type)
 
@@ -138,65 +335,120 @@ def _number(bound: Any) -> Any:
     return value[()]
 
 
+@documented(PARAMETERS)
 @placeable("device", "out_sharding")
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Any:
-    """Numbers from `start` (default 0) to before `stop`, `step` apart (default 1).
+def arange(
+    start: ArrayLike,
+    stop: ArrayLike | None = None,
+    step: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Return evenly spaced numbers from `start` (default 0) up to, but not including, `stop`.
+
+    Args:
+        start: the first number, or `stop` if it is the only argument.
+        stop: the exclusive end.
+        step: the spacing; default 1.
+        dtype: the element type of the result; default: the common type of the bounds.
+
+    Returns:
+        A vector of ceil((stop - start) / step) numbers.
 
     Raises:
         ConcretizationError: a bound is a staged value.
-        AttributeValueError: a bound is no finite real number, or `step` is 0.
-        IntegerRangeError: `start` or `step` does not fit the result's type.
+        AttributeValueError: a bound is not a finite real number, or `step` is 0.
+        IntegerRangeError: `start` or `step` does not fit the type of the result.
+
+    Example:
+        >>> np.arange(3)
+        Array([0, 1, 2], dtype=int32)
+        >>> np.arange(1, 2, 0.25)
+        Array([1.  , 1.25, 1.5 , 1.75], dtype=float32)
     """
     given = [bound for bound in (start, stop, step) if bound is not None]
     if not given:
         raise not_a_value(start, "arange", "start")
     kind = common_type("arange", *given) if dtype is None else requested_type(dtype, "arange")
-    start, stop, step = map(_number, (start, stop, 1 if step is None else step))
-    start, stop = (0, start) if stop is None else (start, stop)
-    if step == 0:
+    low, high, gap = map(_number, (start, stop, 1 if step is None else step))
+    low, high = (0, low) if high is None else (low, high)
+    if gap == 0:
         raise operands.value_error("arange", "step is 0", "Give another step.")
     try:
-        size = max(0, math.ceil((stop - start) / step))
+        size = max(0, math.ceil((high - low) / gap))
     except (OverflowError, ValueError) as error:
         problem, advice = "a bound is not finite, or far too large", "Give finite numbers."
         raise operands.value_error(
-            "arange", problem, advice, start=start, stop=stop, step=step
+            "arange", problem, advice, start=low, stop=high, step=gap
         ) from error
     if kind.kind == "pred":
-        return lifted(np.arange(start, stop, step).astype(np.bool_))
+        return lifted(np.arange(low, high, gap).astype(np.bool_))
     work = F32 if kind.is_float and kind.bits < 32 else kind
     counted = ops.iota(Shape(work, (size,)), 0)
-    if step != 1:
-        counted = counted * _filled(step, Shape(work), "arange", "step")
-    if start != 0:
-        counted = counted + _filled(start, Shape(work), "arange", "start")
+    if gap != 1:
+        counted = counted * _filled(gap, Shape(work), "arange", "step")
+    if low != 0:
+        counted = counted + _filled(low, Shape(work), "arange", "start")
     return lifted(convert(counted, kind))
 
 
-@one_program("start", "stop", numbers=True)
-@placeable("device")
+@overload
 def linspace(
-    start: Any,
-    stop: Any,
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: Literal[False] = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Array: ...
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
     retstep: bool = False,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any: ...
+@documented(PARAMETERS)
+@one_program("start", "stop", numbers=True)
+@placeable("device")
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
 ) -> Any:
-    """`num` numbers evenly from `start` to `stop`, which is the last unless `endpoint` is False.
+    """Return `num` evenly spaced numbers from `start` to `stop`.
 
     Args:
         start: an array.
         stop: an array, which broadcasts with `start`.
-        num: how many.
-        endpoint: whether `stop` is included.
-        retstep: whether to return the distance too.
-        dtype: the result's; default: the inputs', at least float.
-        axis: where the new axis is in the result.
+        num: the number of samples.
+        endpoint: whether `stop` is the last sample.
+        retstep: whether to also return the spacing.
+        dtype: the element type of the result; default: that of the bounds, or float for integers.
+        axis: the position of the new axis in the result.
 
-    Raises:
-        AttributeValueError: `num` is negative.
+    Returns:
+        An array of `num` samples along the new axis; with `retstep` a pair of it and the spacing.
+
+    Example:
+        >>> np.linspace(0, 1, 5)
+        Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
     count = operands.static_size(num, "linspace", "num")
     kind = requested_type(dtype, "linspace", inexact_type(common_type("linspace", start, stop)))
@@ -225,19 +477,29 @@ def linspace(
 _NO_VECTOR = "an argument is not a vector"
 
 
+@documented(PARAMETERS)
 @with_flags
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
-    """Coordinate arrays of a grid, one for each vector.
+def meshgrid(
+    *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+) -> list[Array]:
+    """Return the coordinate arrays of a grid, one for each vector.
 
     Args:
-        xi: vectors (or scalars).
-        copy: has no effect.
+        *xi: vectors or scalars.
         sparse: whether an array has size 1 in the dimensions of the others.
-        indexing: "ij" gives the vectors' dimensions in order, "xy" exchanges the first two.
+        indexing: "ij" keeps the order of the vectors' dimensions, "xy" exchanges the first two.
 
-    Raises:
-        AttributeValueError: `indexing` is something else.
-        ShapeError: an array has more than one dimension.
+    Returns:
+        A list of arrays, one for each vector.
+
+    Example:
+        >>> x, y = np.meshgrid(np.array([1, 2, 3]), np.array([4, 5]))
+        >>> x
+        Array([[1, 2, 3],
+               [1, 2, 3]], dtype=int32)
+        >>> y
+        Array([[4, 4, 4],
+               [5, 5, 5]], dtype=int32)
     """
     operands.refuse_others(indexing, ("xy", "ij"), "meshgrid", "indexing")
     vectors = [mnp.atleast_1d(x) for x in xi]
@@ -255,28 +517,23 @@ def _along(vector: Any, place: int, sizes: Sequence[int]) -> Any:
     return ops.broadcast_in_dim(vector, operands.resized(sizes, place, vector.size), [place])
 
 
-@with_flags
-def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
-    """The index of each element along each dimension of an array of sizes `dimensions`.
+@documented(PARAMETERS)
+def ix_(*args: ArrayLike) -> tuple[Array, ...]:
+    """Return vectors as arrays that broadcast to their grid, for indexing all combinations.
+
+    Booleans become the positions of the true ones.
+
+    Args:
+        *args: vectors of integers or booleans.
 
     Returns:
-        One array of shape (number of dimensions, *dimensions); with `sparse` a tuple of arrays
-        that broadcast together.
-    """
-    if not isinstance(dimensions, (list, tuple)):
-        operands.shape_of_rank(dimensions, (1,), "indices", "Give a size for each dimension.")
-    sizes = static_sizes(dimensions, "indices")
-    kind = requested_type(dtype, "indices", operands.default_int())
-    if sparse:
-        return ix_(*[ops.iota(Shape(kind, (size,)), 0) for size in sizes])
-    found = [ops.iota(Shape(kind, sizes), at) for at in range(len(sizes))]
-    return mnp.stack(found) if found else zeros(0, kind)
+        A tuple of arrays, one for each vector, which broadcast together.
 
-
-def ix_(*args: Any) -> tuple[Any, ...]:
-    """Vectors as arrays that broadcast to their grid, for indexing with all combinations.
-
-    Truth values become the places of the true ones.
+    Example:
+        >>> rows, columns = np.ix_(np.array([0, 2]), np.array([1, 2]))
+        >>> np.arange(9).reshape(3, 3)[rows, columns]
+        Array([[1, 2],
+               [7, 8]], dtype=int32)
     """
     found = []
     for at, x in enumerate(args):
@@ -284,11 +541,3 @@ def ix_(*args: Any) -> tuple[Any, ...]:
         x = mnp.nonzero(x)[0] if given.element_type is PRED else lifted(x)
         found.append(_along(x, at, [1] * len(args)))
     return tuple(found)
-
-
-def fromfunction(
-    function: Callable[..., Any], shape: Sequence[int], *, dtype: Any = float, **kwargs: Any
-) -> Any:
-    """`function` of the index arrays of an array of `shape`."""
-    checked = transforms().arguments.checked_function
-    return checked(function, "numpy.fromfunction")(*indices(shape, dtype), **kwargs)

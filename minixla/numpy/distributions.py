@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 
 import minixla.numpy as mnp
+from minixla.core.docstrings import documented
 from minixla.core.tracing import Tracer, one_program
 from minixla.numpy import operands
-from minixla.numpy.element_functions import named, placeable, refuse_complex
+from minixla.numpy.element_functions import placeable, refuse_complex
 from minixla.numpy.indexing import IndexUpdate, getitem
 from minixla.numpy.operands import Axis, convert, kind_of, lifted, operand_shape
+from minixla.numpy.shared_sections import PARAMETERS
+from minixla.typing import Array, ArrayLike
 from minixla_ops.elementwise.promotion import inexact_type
 
 # Where a quantile lies between the sorted elements, as offsets alpha and beta of its place.
@@ -49,60 +52,53 @@ def _neighbours(xp: Any, method: str, count: Any, q: Any) -> tuple[Any, Any, Any
     return xp.clip(low, 0, count - 1), xp.clip(low + 1, 0, count - 1), share
 
 
-_METHODS = """
-
+#: Sections that quantiles share.
+_QUANTILES = """
 Args:
-    a: an array; the result is of its type, at least float.
-    q: a number from 0 to {0}, or a vector of them, which is the first axis of the result.
-    axis: an axis or several; None for all.
-    out: not supported.
-    overwrite_input: not supported.
-    method: what is between two elements: "linear", "lower", "higher", "midpoint", "nearest",
+    a: an array; the result has its type, or float for integers.
+    q: a scalar from 0 to 1 (percentiles: to 100), or a vector of them, which is the first axis of
+        the result.
+    method: the value between two elements: "linear", "lower", "higher", "midpoint", "nearest",
         "inverted_cdf", "averaged_inverted_cdf", "closest_observation",
         "interpolated_inverted_cdf", "hazen", "weibull", "median_unbiased" or "normal_unbiased",
         as in NumPy.
-    keepdims: whether the axes stay, with size 1.
-    weights: how much elements count: an array of the shape of `a`, or of its axes; only for the
+    weights: the weights of elements: an array of the shape of `a`, or of its axes; only for the
         method "inverted_cdf".
 
+Returns:
+    An array with the shape of `q`, then that of `a` without the axes, or with size 1 there if
+    `keepdims`.
+
 Raises:
-    AttributeValueError: `q`, the method or an axis is out of range, or there is no element."""
+    AttributeValueError: `q`, the method or an axis is out of range, or there are no elements.
+"""
+_MEDIANS = """
+Returns:
+    An array with the shape of `a` without the axes, or with size 1 there if `keepdims`.
+
+Raises:
+    AttributeValueError: there are no elements, or an axis is out of range or repeated.
+    ShapeError: `a` is complex.
+"""
 
 
-def _quantile(name: str, text: str, scale: float | None = None, skips_nan: bool = False) -> Any:
-    def quantile(
-        a: Any,
-        q: Any,
-        axis: Axis = None,
-        out: None = None,
-        overwrite_input: bool = False,
-        method: str = "linear",
-        keepdims: bool = False,
-        *,
-        weights: Any = None,
-    ) -> Any:
-        operands.refuse_out(name, out)
-        operands.refuse_in_place(name, overwrite_input)
-        operands.refuse_others(method, _OFFSETS, name, "method")
-        is_vector = operands.shape_of_rank(q, range(2), name, "Give a number or a vector.").rank
-        fractions = _fractions(name, q, scale or 1)
-        known, traced = (fractions, None) if isinstance(fractions, tuple) else (None, fractions)
-        how = axis, method, keepdims
-        return _of_sorted(name, a, traced, known, *how, weights, skips_nan, bool(is_vector))
-
-    def median(
-        a: Any,
-        axis: Axis = None,
-        out: None = None,
-        overwrite_input: bool = False,
-        keepdims: bool = False,
-    ) -> Any:
-        return quantile(a, 0.5, axis, out, overwrite_input, "linear", keepdims)
-
-    if scale is None:
-        return one_program("a")(named(median, name, text))
-    text += _METHODS.format(scale)
-    return one_program("a", "weights", known=("q",))(named(quantile, name, text))
+def _quantile(
+    name: str,
+    scale: float,
+    skips_nan: bool,
+    a: Any,
+    q: Any,
+    axis: Axis,
+    method: str,
+    keepdims: bool,
+    weights: Any = None,
+) -> Array:
+    operands.refuse_others(method, _OFFSETS, name, "method")
+    is_vector = operands.shape_of_rank(q, range(2), name, "Give a number or a vector.").rank
+    fractions = _fractions(name, q, scale)
+    known, traced = (fractions, None) if isinstance(fractions, tuple) else (None, fractions)
+    how = axis, method, keepdims
+    return _of_sorted(name, a, traced, known, *how, weights, skips_nan, bool(is_vector))
 
 
 @one_program("a", "traced", "weights")
@@ -197,14 +193,144 @@ def _weighted(weights: Any, fractions: Any) -> Any:
     return mnp.sum(mnp.expand_dims(sums, -2) < wanted, -1)
 
 
-quantile = _quantile("quantile", "The quantiles over axes, NaN where one is among the elements.", 1)
-percentile = placeable("out_sharding")(
-    _quantile("percentile", "The percentiles over axes, NaN where one is there.", 100)
-)
-nanquantile = _quantile("nanquantile", "The quantiles over axes of what is not NaN.", 1, True)
-nanpercentile = _quantile("nanpercentile", "The percentiles of what is not NaN.", 100, True)
-median = _quantile("median", "The median over axes; see `quantile`.")
-nanmedian = _quantile("nanmedian", "The median over axes of what is not NaN.", None, True)
+@one_program("a", "weights", known=("q",))
+@documented(PARAMETERS, _QUANTILES)
+def quantile(
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
+) -> Array:
+    """Compute quantiles over axes; NaN if an element is NaN.
+
+    Example:
+        >>> np.quantile(np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.25, 0.5]))
+        Array([1.75, 2.5 ], dtype=float32)
+    """
+    operands.refuse_out("quantile", out)
+    operands.refuse_in_place("quantile", overwrite_input)
+    return _quantile("quantile", 1, False, a, q, axis, method, keepdims, weights)
+
+
+@placeable("out_sharding")
+@one_program("a", "weights", known=("q",))
+@documented(PARAMETERS, _QUANTILES)
+def percentile(
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Compute percentiles over axes; NaN if an element is NaN.
+
+    Example:
+        >>> np.percentile(np.array([1.0, 2.0, 3.0, 4.0]), 50)
+        Array(2.5, dtype=float32)
+    """
+    operands.refuse_out("percentile", out)
+    operands.refuse_in_place("percentile", overwrite_input)
+    return _quantile("percentile", 100, False, a, q, axis, method, keepdims, weights)
+
+
+@one_program("a", "weights", known=("q",))
+@documented(PARAMETERS, _QUANTILES)
+def nanquantile(
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
+) -> Array:
+    """Compute quantiles over axes, ignoring NaN.
+
+    Example:
+        >>> np.nanquantile(np.array([1.0, np.nan, 3.0]), 0.5)
+        Array(2., dtype=float32)
+    """
+    operands.refuse_out("nanquantile", out)
+    operands.refuse_in_place("nanquantile", overwrite_input)
+    return _quantile("nanquantile", 1, True, a, q, axis, method, keepdims, weights)
+
+
+@one_program("a", "weights", known=("q",))
+@documented(PARAMETERS, _QUANTILES)
+def nanpercentile(
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
+) -> Array:
+    """Compute percentiles over axes, ignoring NaN.
+
+    Example:
+        >>> np.nanpercentile(np.array([1.0, np.nan, 3.0]), 100)
+        Array(3., dtype=float32)
+    """
+    operands.refuse_out("nanpercentile", out)
+    operands.refuse_in_place("nanpercentile", overwrite_input)
+    return _quantile("nanpercentile", 100, True, a, q, axis, method, keepdims, weights)
+
+
+@one_program("a")
+@documented(PARAMETERS, _MEDIANS)
+def median(
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Array:
+    """Compute the median over axes; see `quantile`.
+
+    Example:
+        >>> np.median(np.array([3.0, 1.0, 2.0]))
+        Array(2., dtype=float32)
+        >>> np.median(np.array([[1, 2], [3, 5]]), axis=0)
+        Array([2. , 3.5], dtype=float32)
+    """
+    operands.refuse_out("median", out)
+    operands.refuse_in_place("median", overwrite_input)
+    return _quantile("median", 1, False, a, 0.5, axis, "linear", keepdims)
+
+
+@one_program("a")
+@documented(PARAMETERS, _MEDIANS)
+def nanmedian(
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Array:
+    """Compute the median over axes, ignoring NaN.
+
+    Example:
+        >>> np.nanmedian(np.array([3.0, np.nan, 2.0]))
+        Array(2.5, dtype=float32)
+    """
+    operands.refuse_out("nanmedian", out)
+    operands.refuse_in_place("nanmedian", overwrite_input)
+    return _quantile("nanmedian", 1, True, a, 0.5, axis, "linear", keepdims)
 
 
 # Histograms.
@@ -242,11 +368,6 @@ def _may_ascend(low: Any, high: Any) -> bool:
     return low is None or high is None or bool(-math.inf < low <= high < math.inf)
 
 
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
-    """The edges of the bins of a histogram; arguments as for `histogram`."""
-    return _edges("histogram_bin_edges", a, bins, range)
-
-
 def _counted(
     columns: Sequence[Any], edges: Sequence[Any], weights: Any, density: bool | None
 ) -> Any:
@@ -273,12 +394,31 @@ def _points(name: str, points: Any, weights: Any) -> list[Any]:
     return [operands.inexact_operand(x, name) for x in operands.convert_all(name, known)]
 
 
+@documented(PARAMETERS)
 def histogram(
-    a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
-) -> tuple[Any, Any]:
-    """How many elements are in each of some bins, and the edges of these.
+    a: ArrayLike,
+    bins: Any = 10,
+    range: Array | np.ndarray | Sequence[Any] | None = None,
+    weights: ArrayLike | None = None,
+    density: bool | None = None,
+) -> tuple[Array, Array]:
+    """Count the elements in each bin, and return the counts and the edges of the bins.
 
-    A bin includes its left edge; the last one includes its right edge, too.
+    A bin includes its left edge. The last bin also includes its right edge.
+
+    Args:
+        a: an array; its shape is ignored.
+        bins: the number of bins of equal width, or the edges, an ascending vector.
+        range: the first and the last edge; default: the minimum and the maximum.
+        weights: the weights of the elements, an array of the shape of `a`.
+        density: whether to divide by the width of the bin and by the sum of all.
+
+    Returns:
+        The counts, of a float type, and the edges.
+
+    Example:
+        >>> np.histogram(np.array([1.0, 2.0, 2.0, 5.0]), bins=np.array([0, 2, 4, 6]))
+        (Array([1., 2., 1.], dtype=float32), Array([0., 2., 4., 6.], dtype=float32))
     """
     points, *amounts = _points("histogram", a, weights)
     amounts = amounts[0] if amounts else mnp.ones_like(points)
@@ -290,14 +430,32 @@ def histogram(
     return _counted([mnp.ravel(points)], [edges], mnp.ravel(amounts), density), edges
 
 
+@documented(PARAMETERS)
 def histogramdd(
-    sample: Any,
+    sample: ArrayLike,
     bins: Any = 10,
-    range: Any = None,
-    weights: Any = None,
+    range: Array | np.ndarray | Sequence[Any] | None = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
-) -> tuple[Any, list[Any]]:
-    """How many points are in each of some boxes, and their edges."""
+) -> tuple[Array, list[Array]]:
+    """Count the points in each box of a grid, and return the counts and the edges.
+
+    Args:
+        sample: a matrix with a point in each row.
+        bins: the number of bins of each axis, or for each axis this number or the edges.
+        range: for each axis None, or the first and the last edge.
+        weights: the weights of the points.
+        density: whether to divide by the volume of the box and by the sum of all.
+
+    Returns:
+        The counts, with a dimension for each coordinate, and a list of edges.
+
+    Example:
+        >>> counts, edges = np.histogramdd(np.array([[0.0, 0.0], [1.0, 2.0]]), bins=2)
+        >>> counts
+        Array([[1, 0],
+               [0, 1]], dtype=int32)
+    """
     operands.shape_of_rank(sample, (2,), "histogramdd", "Give a matrix of points.")
     points, *amounts = _points("histogramdd", sample, weights)
     count, size = points.shape
@@ -315,15 +473,34 @@ def histogramdd(
     return _counted(columns, edges, amounts, density), edges
 
 
+@documented(PARAMETERS)
 def histogram2d(
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     bins: Any = 10,
-    range: Any = None,
-    weights: Any = None,
+    range: Array | np.ndarray | Sequence[Any] | None = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
-) -> tuple[Any, Any, Any]:
-    """How many points are in each of some rectangles, the edges along x, and those along y."""
+) -> tuple[Array, Array, Array]:
+    """Count the points in each rectangle of a grid, and return the counts and the edges.
+
+    Args:
+        x: the first coordinates of the points, a vector.
+        y: the second coordinates.
+        bins: the number of bins or the edges, for both axes or for each.
+        range: for each axis None, or the first and the last edge.
+        weights: the weights of the points.
+        density: whether to divide by the area of the rectangle and by the sum of all.
+
+    Returns:
+        An array [x, y] of counts, and the edges along x and y.
+
+    Example:
+        >>> counts, _, _ = np.histogram2d(np.array([0, 0, 1]), np.array([0, 1, 1]), bins=2)
+        >>> counts
+        Array([[1, 1],
+               [0, 1]], dtype=int32)
+    """
     is_one = not hasattr(bins, "__len__") or len(bins) not in (1, 2)
     both = [bins, bins] if is_one else list(bins) * (2 // len(bins))
     points = mnp.stack(operands.convert_all("histogram2d", [x, y]), 1)

@@ -8,12 +8,15 @@ from typing import Any, TypeVar, cast
 import ml_dtypes
 import numpy as np
 
+from minixla.core.docstrings import documented
 from minixla.core.element_types import ElementType, canonical_element_type
 from minixla.core.element_types import element_type as _element_type
 from minixla.core.errors import MinixlaError
 from minixla.core.tracing import Tracer, weak_type_of
 from minixla.numpy import creation
 from minixla.numpy.operands import operand_shape, shape_error
+from minixla.numpy.shared_sections import PARAMETERS
+from minixla.typing import DTypeLike
 from minixla_ops.elementwise import promotion
 
 pi, e, inf, nan, newaxis = math.pi, math.e, math.inf, math.nan, None
@@ -111,12 +114,22 @@ def _of_dtypes(function: _Function) -> _Function:
     return cast(_Function, called)
 
 
+@documented(PARAMETERS)
 @_of_dtypes
 def result_type(*arrays_and_dtypes: Any) -> np.dtype:
-    """The dtype that arrays, scalars and dtypes have in common, by JAX's rules.
+    """Return the common dtype of arrays, scalars and dtypes by JAX's rules.
 
-    Raises:
-        ShapeError: there is none, or no argument is given.
+    Args:
+        *arrays_and_dtypes: arrays, scalars and dtypes.
+
+    Returns:
+        A dtype.
+
+    Example:
+        >>> np.result_type(np.int32, np.bfloat16)
+        dtype(bfloat16)
+        >>> np.result_type(np.array([1.0]), 2)
+        dtype('float32')
     """
     if not arrays_and_dtypes:
         raise shape_error("result_type", "no argument is given", "Give one or more.")
@@ -124,9 +137,22 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
     return kind.dtype
 
 
+@documented(PARAMETERS)
 @_of_dtypes
-def promote_types(a: Any, b: Any) -> np.dtype:
-    """The dtype that two dtypes have in common, by JAX's rules."""
+def promote_types(a: DTypeLike, b: DTypeLike) -> np.dtype:
+    """Return the common dtype of two dtypes by JAX's rules.
+
+    Args:
+        a: a dtype.
+        b: a dtype.
+
+    Returns:
+        A dtype.
+
+    Example:
+        >>> np.promote_types(np.float16, np.bfloat16)
+        dtype('float32')
+    """
     return promotion.result_type([_type_of(np.dtype(a)), _type_of(np.dtype(b))])[0].dtype
 
 
@@ -138,11 +164,23 @@ _NAMES = ("bool", "signed integer", "unsigned integer", "real floating", "comple
 _KINDS = dict(zip(_NAMES, _CLASSES.values(), strict=True), integral=integer, numeric=number)
 
 
+@documented(PARAMETERS)
 @_of_dtypes
 def issubdtype(arg1: Any, arg2: Any) -> bool:
-    """Whether dtype `arg1` is, or belongs to, `arg2`: a dtype or one of NumPy's abstract classes.
+    """Test whether dtype `arg1` is `arg2`, or belongs to it.
 
-    Unlike NumPy's it counts bfloat16 and the narrower types among the floats and integers.
+    Unlike NumPy's function, bfloat16 and the narrower types are floats and integers.
+
+    Args:
+        arg1: a dtype, or a type that stands for one.
+        arg2: a dtype, or an abstract class such as `np.floating`.
+
+    Returns:
+        True or False.
+
+    Example:
+        >>> np.issubdtype(np.bfloat16, np.floating)
+        True
     """
     if arg1 in _ABSTRACT:
         return bool(np.issubdtype(arg1, arg2))
@@ -151,12 +189,22 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     return issubclass(_CLASSES[_element_type(np.dtype(arg1)).kind], arg2)
 
 
+@documented(PARAMETERS)
 @_of_dtypes
-def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether a dtype is of a kind: a dtype, a name of the array API, or a tuple of these.
+def isdtype(dtype: DTypeLike, kind: Any) -> bool:
+    """Test whether a dtype belongs to a kind of the array API.
 
-    Raises:
-        ValueError: there is no kind of that name.
+    Args:
+        dtype: a dtype.
+        kind: a dtype, one of "bool", "signed integer", "unsigned integer", "integral", "real
+            floating", "complex floating" and "numeric", or a tuple of these.
+
+    Returns:
+        True or False.
+
+    Example:
+        >>> np.isdtype(np.dtype("float32"), "real floating")
+        True
     """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, each) for each in kind)
@@ -167,9 +215,23 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     return issubdtype(np.dtype(dtype), _KINDS[kind])
 
 
+@documented(PARAMETERS)
 @_of_dtypes
-def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
-    """Whether values of one dtype can become another under NumPy's rule `casting`."""
+def can_cast(from_: DTypeLike, to: DTypeLike, casting: Any = "safe") -> bool:
+    """Test whether values of one dtype can be cast to another under a rule of NumPy.
+
+    Args:
+        from_: a dtype.
+        to: a dtype.
+        casting: "no", "equiv", "safe", "same_kind" or "unsafe".
+
+    Returns:
+        True or False.
+
+    Example:
+        >>> np.can_cast(np.int32, np.int8)
+        False
+    """
     return bool(np.can_cast(getattr(from_, "dtype", from_), to, casting))
 
 
@@ -180,15 +242,41 @@ def _dtype_of(value: Any) -> np.dtype:
     return np.dtype(value)
 
 
+@documented(PARAMETERS)
 @_of_dtypes
-def finfo(dtype: Any) -> Any:
-    """The limits of a float type: eps, max, min, tiny, bits ... (of a complex one, its parts')."""
+def finfo(dtype: DTypeLike) -> Any:
+    """Return the limits of a float type: eps, max, min, tiny, bits ...
+
+    The limits of a complex type are those of its parts.
+
+    Args:
+        dtype: a float or complex type, or an array of one.
+
+    Returns:
+        An object whose attributes are the limits.
+
+    Example:
+        >>> float(np.finfo(np.float32).eps)
+        1.1920928955078125e-07
+    """
     return ml_dtypes.finfo(_element_type(_dtype_of(dtype)).real.dtype)
 
 
+@documented(PARAMETERS)
 @_of_dtypes
-def iinfo(int_type: Any) -> Any:
-    """The limits of an integer type: min, max, bits."""
+def iinfo(int_type: DTypeLike) -> Any:
+    """Return the limits of an integer type: min, max, bits.
+
+    Args:
+        int_type: an integer type, or an array of one.
+
+    Returns:
+        An object whose attributes are the limits.
+
+    Example:
+        >>> np.iinfo(np.int8).max
+        127
+    """
     return ml_dtypes.iinfo(_dtype_of(int_type))
 
 
@@ -231,16 +319,45 @@ def __array_namespace_info__() -> _Information:
 __array_api_version__ = "2024.12"
 
 
+@documented(PARAMETERS)
 def iscomplexobj(x: Any) -> bool:
-    """Whether `x` is of a complex type."""
+    """Test whether `x` has a complex type.
+
+    Returns:
+        True or False.
+
+    Example:
+        >>> np.iscomplexobj(np.array([1j]))
+        True
+    """
     return operand_shape(x, "iscomplexobj").element_type.is_complex
 
 
+@documented(PARAMETERS)
 def isrealobj(x: Any) -> bool:
-    """Whether `x` is not of a complex type."""
+    """Test whether `x` does not have a complex type.
+
+    Returns:
+        True or False.
+
+    Example:
+        >>> np.isrealobj(np.array([1.0]))
+        True
+    """
     return not iscomplexobj(x)
 
 
 def isscalar(element: Any) -> bool:
-    """Whether `element` is a number or an array without dimensions."""
+    """Test whether `element` is a scalar or an array without dimensions.
+
+    Args:
+        element: any object.
+
+    Returns:
+        True or False.
+
+    Example:
+        >>> np.isscalar(3.0), np.isscalar(np.array([3.0]))
+        (True, False)
+    """
     return bool(np.isscalar(element)) or getattr(element, "shape", None) == ()

@@ -2,13 +2,13 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache, partial, wraps
-from inspect import Parameter, signature
-from types import FunctionType, ModuleType
-from typing import Any, Concatenate, NamedTuple, ParamSpec
+from functools import cache, wraps
+from types import ModuleType
+from typing import Any, NamedTuple, TypeVar, cast
 
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core.docstrings import documented
 from minixla.core.element_types import ElementType
 from minixla.core.hooks import transforms as transforms
 from minixla.core.shapes import Shape
@@ -16,12 +16,19 @@ from minixla.core.tracebacks import hide_frames
 from minixla.core.tracing import Tracer, one_program
 from minixla.numpy import operands
 from minixla.numpy.operands import inexact_operand, keep_weak, kind_of, lifted, marked, promoted
-from minixla_ops.elementwise import operators
+from minixla.numpy.shared_sections import (
+    ONE_FLOAT,
+    ONE_OPERAND,
+    PARAMETERS,
+    TWO_FLOATS,
+    TWO_OPERANDS,
+)
 from minixla_ops.elementwise.operators import Adjustment, operand_shape
+from minixla_ops.elementwise.promotion import inexact_type
 from minixla_ops.helpers.shorthand import full_like, ones_like
 
 Function = Callable[..., Any]
-Parameters = ParamSpec("Parameters")
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def named(function: Function, name: str, text: str, module: str = "minixla.numpy") -> Any:
@@ -39,34 +46,15 @@ class Row(NamedTuple):
     filling: Any = None  # what stands in place of NaN; None where NaN counts
 
 
-def family(
-    *operands: str, module: str = "minixla.numpy"
-) -> Callable[
-    [Callable[Concatenate[Row, Parameters], Any]], Callable[..., Callable[Parameters, Any]]
-]:
-    """Makes functions that are rows of a table: of a function of a row and their arguments.
+def placeable(*names: str) -> Callable[[_Function], _Function]:
+    """Let a function say where its result is to be, by the keywords `device` and `out_sharding`.
 
-    What it decorates becomes a function of the name, the docstring's first line and the rest of the
-    row, in `module`. `docstrings.txt` says what it has in common with others.
+    Args:
+        names: the keywords that the function declares; it need not read them.
+
+    Returns:
+        A decorator.
     """
-
-    def maker(function: Any) -> Any:
-        def made(name: str, text: str, *rest: Any) -> Any:
-            # A function of the public name, which Python's errors about calls say.
-            own = FunctionType(function.__code__, function.__globals__, name, function.__defaults__)
-            own.__kwdefaults__, own.__qualname__ = function.__kwdefaults__, name
-            own.__annotations__ = function.__annotations__
-            # Unlike a function within a function it adds no frame, which looking for users' would.
-            public = partial(own, Row(name, *rest))
-            return one_program(*operands)(named(public, name, text, module))
-
-        return made
-
-    return maker
-
-
-def placeable(*names: str) -> Callable[[Callable[Parameters, Any]], Callable[..., Any]]:
-    """Adds keywords to a function that say where its result is to be: `device`, `out_sharding`."""
 
     def made(function: Any) -> Any:
         def with_places(*args: Any, **options: Any) -> Any:
@@ -83,10 +71,7 @@ def placeable(*names: str) -> Callable[[Callable[Parameters, Any]], Callable[...
                 raise
 
         public: Any = wraps(function)(with_places)
-        declared = signature(function)
-        added = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in names]
         public.places = frozenset(names)  # for `one_program`
-        public.__signature__ = declared.replace(parameters=[*declared.parameters.values(), *added])
         return public
 
     return made
@@ -117,38 +102,44 @@ def offered(
     return found
 
 
-# Where rows of tables name no function, theirs is the operator or operation of that name.
+# Decorators of element-wise functions. They complete docstrings by sections that all share.
 
 
-def of_one(name: str, text: str) -> Any:
-    """The function of any array or number that an operator is."""
-    function = getattr(operators, name)
+def of_one(function: _Function) -> _Function:
+    """Make a function of an array accept any array or scalar."""
+    name = function.__name__
 
+    @wraps(function)
     def public(x: Any, /) -> Any:
         operand_shape(x, name)
         return lifted(function(x))
 
-    return one_program()(named(public, name, text))
+    return cast(_Function, one_program()(_with_sections(public, ONE_OPERAND)))
 
 
-# What NumPy calls the operands.
-_X1_AND_X2 = [Parameter(name, Parameter.POSITIONAL_ONLY) for name in ("x1", "x2")]
+def of_two(function: _Function) -> _Function:
+    """Make a program of an operator of two operands."""
+    return one_program()(_with_sections(function, TWO_OPERANDS))
 
 
-def of_two(name: str, text: str, function: Any = None) -> Any:
-    """The function of two operands that an operator is."""
-    public: Any = one_program()(function or getattr(operators, name))
-    public.__signature__ = signature(public).replace(parameters=_X1_AND_X2)
-    return named(public, name, text)
+def _with_sections(function: Any, sections: str) -> Any:
+    return documented(PARAMETERS, sections)(function)
 
 
-def of_promoted(adjust: Adjustment | None, is_real: bool = False) -> Callable[[Function], Any]:
-    """Makes a function of two arrays of one shape and element type one of any two operands.
+def of_promoted(
+    adjust: Adjustment | None = None, is_real: bool = False
+) -> Callable[[_Function], _Function]:
+    """Make a function of two arrays of one shape and element type accept any two operands.
 
-    `adjust` makes of their common type that of the arrays; where `is_real`, it must not be complex.
+    Args:
+        adjust: converts their common type to that of the arrays.
+        is_real: whether complex operands raise an error.
+
+    Returns:
+        A decorator.
     """
 
-    def made(function: Function) -> Any:
+    def made(function: _Function) -> _Function:
         @wraps(function)
         def public(x1: Any, x2: Any) -> Any:
             operands, kind, weak = promoted(function.__name__, (x1, x2), adjust)
@@ -156,7 +147,8 @@ def of_promoted(adjust: Adjustment | None, is_real: bool = False) -> Callable[[F
                 refuse_complex(function.__name__, kind)
             return marked(function(*operands), weak)
 
-        return one_program()(public)
+        sections = TWO_FLOATS if adjust is inexact_type else TWO_OPERANDS
+        return cast(_Function, one_program()(_with_sections(public, sections)))
 
     return made
 
@@ -170,20 +162,32 @@ def refuse_complex(name: str, kind: ElementType, how: tuple[str, str] = _NOT_COM
         raise operands.shape_error(name, *how)
 
 
-def of_inexact(name: str, text: str, function: Any = None, *, is_real: bool = False) -> Any:
-    """The function of an array that converts integers and booleans to floats for `function`."""
-    function = function or getattr(ops, name).default
+def of_inexact(is_real: bool = False) -> Callable[[_Function], _Function]:
+    """Make a function of a float or complex array accept any array or scalar.
 
-    def converted(x: Any, /) -> Any:
-        if is_real:
-            refuse_complex(name, kind_of(x, name))
-        if isinstance(x, Tracer):
-            shape = x._shape
-            if type(shape) is Shape and shape.element_type.is_inexact and not x.weak_type:
-                return function(x)
-        return keep_weak(function(inexact_operand(x, name)), x)
+    Args:
+        is_real: whether complex operands raise an error.
 
-    return one_program()(named(converted, name, text))
+    Returns:
+        A decorator.
+    """
+
+    def made(function: _Function) -> _Function:
+        name = function.__name__
+
+        @wraps(function)
+        def converted(x: Any, /) -> Any:
+            if is_real:
+                refuse_complex(name, kind_of(x, name))
+            if isinstance(x, Tracer):
+                shape = x._shape
+                if type(shape) is Shape and shape.element_type.is_inexact and not x.weak_type:
+                    return function(x)
+            return keep_weak(function(inexact_operand(x, name)), x)
+
+        return cast(_Function, one_program()(_with_sections(converted, ONE_FLOAT)))
+
+    return made
 
 
 def by_parts(function: Callable[[Any], Any], x: Any) -> Any:

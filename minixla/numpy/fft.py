@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,11 +10,14 @@ from jax.numpy.fft import ifftshift as ifftshift
 
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core.docstrings import documented
 from minixla.core.element_types import F32, ElementType
 from minixla.core.shapes import Shape
+from minixla.core.tracing import one_program
 from minixla.numpy import operands
-from minixla.numpy.element_functions import Row, family, named, placeable
+from minixla.numpy.element_functions import placeable
 from minixla.numpy.operands import axes_of, axis_of, kind_of, lifted, operand_shape
+from minixla.typing import Array, ArrayLike, DTypeLike
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.elementwise.promotion import inexact_type
 from minixla_ops.helpers.shorthand import splat
@@ -80,16 +82,49 @@ def _resized(x: Any, axes: Sequence[int], sizes: Sequence[int]) -> Any:
     return ops.pad(x, splat(0, Shape(kind_of(x))), edges)
 
 
-_of_axes = partial(family, "a", module=__name__)
+_SHARED = """
+Args:
+    a: an array.
+    n: the length of the transformed axis, or of the result for an inverse of real numbers. The
+        axis is truncated or padded with zeros. Default: its size, or 2 * (size - 1) if `a` is one
+        half of a transform.
+    s: these lengths, one for each axis; -1 stands for the default.
+    axis: the axis.
+    axes: the axes; default of functions of n axes: the last axes, one for each length in `s`, or
+        all.
+    norm: "backward" (or None) divides the inverse by the number of elements, "forward" divides the
+        transform, "ortho" divides both by the root.
+
+Returns:
+    A complex array like `a`, whose transformed axes have the given lengths.
+
+Raises:
+    AttributeValueError: an axis is out of range or repeated, a length is not positive, or `norm`
+        is unknown.
+"""
+_TO_REAL = """
+Returns:
+    A real array like `a`, whose transformed axes have the given lengths. The default length of
+    the last axis is 2 * (size - 1).
+"""
+_OF_REAL = """
+Returns:
+    A complex array like `a`, but of size n // 2 + 1 along the last axis, of length n.
+
+Raises:
+    AttributeValueError: an axis is out of range or repeated, a length is not positive, or
+        `norm` is unknown.
+    ShapeError: `a` is complex.
+"""
 
 
 def _whole_length(size: int, form: str) -> int:
     return 2 * (size - 1) if form == "IRFFT" else size
 
 
-@_of_axes()
-def _along_one(row: Row, a: Any, n: int | None = None, axis: int = -1, norm: Any = None) -> Any:
-    subject, form, is_hermitian = row
+def _along_one(
+    subject: str, form: str, is_hermitian: bool, a: Any, n: int | None, axis: int, norm: Any
+) -> Any:
     sizes = operand_shape(a, subject).dimensions
     place = axis_of(axis, len(sizes), subject)
     given = _whole_length(sizes[place], form) if n is None else operands.static_int(n, subject, "n")
@@ -102,18 +137,81 @@ def _along_one(row: Row, a: Any, n: int | None = None, axis: int = -1, norm: Any
     return mnp.conjugate(_transformed(subject, form, a, [place], [given], norm))
 
 
-fft = _along_one("fft", "The transform along an axis.", "FFT")
-ifft = _along_one("ifft", "The inverse of `fft`.", "IFFT")
-rfft = _along_one("rfft", "The first n // 2 + 1 elements of `fft` of real numbers.", "RFFT")
-irfft = _along_one("irfft", "The inverse of `rfft`.", "IRFFT")
-hfft = _along_one("hfft", "The real `fft` of the first half of symmetric numbers.", "IRFFT", 1)
-ihfft = _along_one("ihfft", "The inverse of `hfft`.", "RFFT", 1)
+@one_program("a")
+@documented(_SHARED)
+def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """Transform along an axis.
+
+    Example:
+        >>> np.fft.fft(np.array([1.0, 2.0, 3.0, 4.0]))
+        Array([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j], dtype=complex64)
+    """
+    return _along_one("fft", "FFT", False, a, n, axis, norm)
+
+
+@one_program("a")
+@documented(_SHARED)
+def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """Invert `fft`.
+
+    Example:
+        >>> np.fft.ifft(np.array([10, -2 + 2j, -2, -2 - 2j]))
+        Array([1.+0.j, 2.+0.j, 3.+0.j, 4.+0.j], dtype=complex64)
+    """
+    return _along_one("ifft", "IFFT", False, a, n, axis, norm)
+
+
+@one_program("a")
+@documented(_SHARED, _OF_REAL)
+def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """Return the first n // 2 + 1 elements of the `fft` of real numbers.
+
+    Example:
+        >>> np.fft.rfft(np.array([1.0, 2.0, 3.0, 4.0]))
+        Array([10.+0.j, -2.+2.j, -2.+0.j], dtype=complex64)
+    """
+    return _along_one("rfft", "RFFT", False, a, n, axis, norm)
+
+
+@one_program("a")
+@documented(_SHARED, _TO_REAL)
+def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """Invert `rfft`.
+
+    Example:
+        >>> np.fft.irfft(np.array([10, -2 + 2j, -2]))
+        Array([1., 2., 3., 4.], dtype=float32)
+    """
+    return _along_one("irfft", "IRFFT", False, a, n, axis, norm)
+
+
+@one_program("a")
+@documented(_SHARED, _TO_REAL)
+def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """Return the real `fft` of the first half of a symmetric vector.
+
+    Example:
+        >>> np.fft.hfft(np.array([1.0, 2.0, 3.0]))
+        Array([ 8., -2.,  0., -2.], dtype=float32)
+    """
+    return _along_one("hfft", "IRFFT", True, a, n, axis, norm)
+
+
+@one_program("a")
+@documented(_SHARED, _OF_REAL)
+def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """Invert `hfft`.
+
+    Example:
+        >>> np.fft.ihfft(np.array([8.0, -2.0, 0.0, -2.0]))
+        Array([1.-0.j, 2.-0.j, 3.-0.j], dtype=complex64)
+    """
+    return _along_one("ihfft", "RFFT", True, a, n, axis, norm)
 
 
 def _along_several(
-    row: Row, a: Any, s: Sequence[int] | None = None, axes: Any = None, norm: Any = None
+    subject: str, form: str, a: Any, s: Sequence[int] | None, axes: Any, norm: Any
 ) -> Any:
-    subject, form, _ = row
     sizes = operand_shape(a, subject).dimensions
     if axes is None and s is not None:
         axes = range(-len(operands.listed(s)), 0)
@@ -131,39 +229,205 @@ def _along_several(
     return _transformed(subject, form, a, places, found, norm)
 
 
-@_of_axes()
 def _along_two(
-    row: Row, a: Any, s: Sequence[int] | None = None, axes: Any = (-2, -1), norm: Any = None
+    subject: str, form: str, a: Any, s: Sequence[int] | None, axes: Any, norm: Any
 ) -> Any:
     if axes is not None and len(operands.listed(axes)) != 2:
         problem, advice = "it transforms two axes", "Give two, or use the function of n axes."
-        raise operands.value_error(row.name, problem, advice, axes=axes)
-    return _along_several(row, a, s, axes, norm)
+        raise operands.value_error(subject, problem, advice, axes=axes)
+    return _along_several(subject, form, a, s, axes, norm)
 
 
-_along_all = _of_axes()(_along_several)
-fft2 = _along_two("fft2", "The transform along two axes.", "FFT")
-ifft2 = _along_two("ifft2", "The inverse of `fft2`.", "IFFT")
-rfft2 = _along_two("rfft2", "`rfft` along the last axis of two, then `fft`.", "RFFT")
-irfft2 = _along_two("irfft2", "The inverse of `rfft2`.", "IRFFT")
-fftn = _along_all("fftn", "The transform along axes.", "FFT")
-ifftn = _along_all("ifftn", "The inverse of `fftn`.", "IFFT")
-rfftn = _along_all("rfftn", "`rfft` along the last of the axes, then `fft`.", "RFFT")
-irfftn = _along_all("irfftn", "The inverse of `rfftn`.", "IRFFT")
+@one_program("a")
+@documented(_SHARED)
+def fft2(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+) -> Array:
+    """Transform along two axes.
+
+    Example:
+        >>> np.fft.fft2(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        Array([[10.+0.j, -2.+0.j],
+               [-4.+0.j,  0.+0.j]], dtype=complex64)
+    """
+    return _along_two("fft2", "FFT", a, s, axes, norm)
 
 
-def _frequencies(name: str, of_count: Any, text: str) -> Any:
-    def made(n: int, d: Any = 1.0, *, dtype: Any = None) -> Any:
-        kind = operands.requested_type(dtype, name, operands.default_float())
-        count = operands.static_int(n, name, "n")
-        if count < 1:
-            raise operands.value_error(name, "n is not positive", "Give a length.", n=n)
-        # In units of 1 / n they are integers.
-        return lifted(of_count(count, 1 / count).astype(kind.dtype)) / convert(d * count, kind)
+@one_program("a")
+@documented(_SHARED)
+def ifft2(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+) -> Array:
+    """Invert `fft2`.
 
-    return placeable("device")(named(made, name, f"The frequencies of {text}.", __name__))
+    Example:
+        >>> np.fft.ifft2(np.array([[10, -2], [-4, 0]]))
+        Array([[1.+0.j, 2.+0.j],
+               [3.+0.j, 4.+0.j]], dtype=complex64)
+    """
+    return _along_two("ifft2", "IFFT", a, s, axes, norm)
 
 
-_ORDER = "the elements of a transform: 0 to the greatest, then the negative ones"
-fftfreq = _frequencies("fftfreq", np.fft.fftfreq, _ORDER)
-rfftfreq = _frequencies("rfftfreq", np.fft.rfftfreq, "a transform of real numbers; see `fftfreq`")
+@one_program("a")
+@documented(_SHARED, _OF_REAL)
+def rfft2(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+) -> Array:
+    """Apply `rfft` along the last of two axes, then `fft` along the first.
+
+    Example:
+        >>> np.fft.rfft2(np.ones((2, 4)))
+        Array([[8.+0.j, 0.+0.j, 0.+0.j],
+               [0.+0.j, 0.+0.j, 0.+0.j]], dtype=complex64)
+    """
+    return _along_two("rfft2", "RFFT", a, s, axes, norm)
+
+
+@one_program("a")
+@documented(_SHARED, _TO_REAL)
+def irfft2(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+) -> Array:
+    """Invert `rfft2`.
+
+    Example:
+        >>> np.fft.irfft2(np.array([[10, -2], [-4, 0]]))
+        Array([[1., 2.],
+               [3., 4.]], dtype=float32)
+    """
+    return _along_two("irfft2", "IRFFT", a, s, axes, norm)
+
+
+@one_program("a")
+@documented(_SHARED)
+def fftn(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Array:
+    """Transform along axes.
+
+    Example:
+        >>> np.fft.fftn(np.ones((2, 2, 2))).real.ravel()
+        Array([8., 0., 0., 0., 0., 0., 0., 0.], dtype=float32)
+    """
+    return _along_several("fftn", "FFT", a, s, axes, norm)
+
+
+@one_program("a")
+@documented(_SHARED)
+def ifftn(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Array:
+    """Invert `fftn`.
+
+    Example:
+        >>> np.fft.ifftn(np.ones((2, 2, 2))).real.ravel()
+        Array([1., 0., 0., 0., 0., 0., 0., 0.], dtype=float32)
+    """
+    return _along_several("ifftn", "IFFT", a, s, axes, norm)
+
+
+@one_program("a")
+@documented(_SHARED, _OF_REAL)
+def rfftn(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Array:
+    """Apply `rfft` along the last of the axes, then `fft` along the others.
+
+    Example:
+        >>> np.fft.rfftn(np.ones((2, 2, 4))).shape
+        (2, 2, 3)
+    """
+    return _along_several("rfftn", "RFFT", a, s, axes, norm)
+
+
+@one_program("a")
+@documented(_SHARED, _TO_REAL)
+def irfftn(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Array:
+    """Invert `rfftn`.
+
+    Example:
+        >>> np.fft.irfftn(np.ones((2, 3))).shape
+        (2, 4)
+    """
+    return _along_several("irfftn", "IRFFT", a, s, axes, norm)
+
+
+def _frequencies(subject: str, of_count: Any, n: int, d: Any, dtype: Any) -> Array:
+    kind = operands.requested_type(dtype, subject, operands.default_float())
+    count = operands.static_int(n, subject, "n")
+    if count < 1:
+        raise operands.value_error(subject, "n is not positive", "Give a length.", n=n)
+    # In units of 1 / n they are integers.
+    return lifted(of_count(count, 1 / count).astype(kind.dtype)) / convert(d * count, kind)
+
+
+_OF_FREQUENCIES = """
+Args:
+    n: the length of the transform.
+    d: the distance between samples.
+    dtype: the element type of the result; default: float.
+    device: a device or a sharding for the result.
+
+Raises:
+    AttributeValueError: `n` is not positive.
+"""
+
+
+@placeable("device")
+@documented(_OF_FREQUENCIES)
+def fftfreq(
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Any = None
+) -> Array:
+    """Return the frequencies of a transform: 0 to the largest, then the negative ones.
+
+    Returns:
+        A vector of `n` frequencies.
+
+    Example:
+        >>> np.fft.fftfreq(4)
+        Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
+    """
+    return _frequencies("fftfreq", np.fft.fftfreq, n, d, dtype)
+
+
+@placeable("device")
+@documented(_OF_FREQUENCIES)
+def rfftfreq(
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Any = None
+) -> Array:
+    """Return the frequencies of a transform of real numbers; see `fftfreq`.
+
+    Returns:
+        A vector of n // 2 + 1 frequencies.
+
+    Example:
+        >>> np.fft.rfftfreq(4)
+        Array([0.  , 0.25, 0.5 ], dtype=float32)
+    """
+    return _frequencies("rfftfreq", np.fft.rfftfreq, n, d, dtype)

@@ -267,6 +267,7 @@ class IndexUpdate:
         mode: Any = None,
         fill_value: Any = None,
         wrap_negative_indices: bool = True,
+        out_sharding: Any = None,
     ) -> Any:
         """array[index]; mode "fill" gives `fill_value` for what is out of bounds.
 
@@ -312,6 +313,7 @@ class IndexUpdate:
         unique_indices: bool = False,
         mode: Any = None,
         wrap_negative_indices: bool = True,
+        out_sharding: Any = None,
     ) -> Any:
         mode, own = checked_mode(mode), operand_shape(self.array, "at")
         if not own.size:

@@ -7,28 +7,36 @@ f32 are computed in f32. Complex ones are in `minixla_ops.elementwise.complex_fu
 
 import math
 from collections.abc import Callable
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 import minixla_ops as ops
-from minixla.core.tracing import one_program
-from minixla.numpy import element_functions as elements
-from minixla.numpy.element_functions import Function, either, of_inexact, with_derivatives
-from minixla.numpy.operands import kind_of
+from minixla.numpy.element_functions import (
+    Function,
+    either,
+    of_inexact,
+    of_promoted,
+    with_derivatives,
+)
+from minixla.numpy.operands import kind_of, lifted
 from minixla.numpy.ufuncs import with_methods
+from minixla.typing import Array, ArrayLike
 from minixla_ops.elementwise import complex_functions
 from minixla_ops.elementwise.families import in_f32
 from minixla_ops.elementwise.promotion import inexact_type
 from minixla_ops.helpers import shorthand
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
-def _own(slope: Function) -> Callable[[Function], Any]:
+
+def _own(slope: Function) -> Callable[[_Function], _Function]:
     """Makes a function of floats one of any numbers, whose derivative is `slope`."""
 
     def made(function: Any) -> Any:
         name = function.__name__
         value = either(function, getattr(complex_functions, name))
         own = with_derivatives(value, lambda result, x: slope(x))
-        return of_inexact(name, function.__doc__ or "", lambda x: in_f32(own, x))
+        return of_inexact()(wraps(function)(lambda x: in_f32(own, x)))
 
     return made
 
@@ -55,32 +63,60 @@ _slope_of_arctanh = with_derivatives(
 
 
 @_own(_slope_of_arcsin)
-def arcsin(x: Any) -> Any:
-    """The angle in [-pi/2, pi/2] whose sine is x."""
+def arcsin(x: ArrayLike, /) -> Array:
+    """Return the angle in [-pi/2, pi/2] whose sine is x.
+
+    Example:
+        >>> np.arcsin(np.array([0.0, 1.0]))
+        Array([0.       , 1.5707964], dtype=float32)
+    """
+    x = lifted(x)
     return ops.atan2(x, ops.sqrt((1 - x) * (1 + x)))
 
 
 @_own(lambda x: -_slope_of_arcsin(x))
-def arccos(x: Any) -> Any:
-    """The angle in [0, pi] whose cosine is x."""
+def arccos(x: ArrayLike, /) -> Array:
+    """Return the angle in [0, pi] whose cosine is x.
+
+    Example:
+        >>> np.arccos(np.array([1.0, 0.0]))
+        Array([0.       , 1.5707964], dtype=float32)
+    """
+    x = lifted(x)
     return ops.atan2(ops.sqrt((1 - x) * (1 + x)), x)
 
 
 @_own(lambda x: 1 / (1 + x * x))
-def arctan(x: Any) -> Any:
-    """The angle in [-pi/2, pi/2] whose tangent is x."""
+def arctan(x: ArrayLike, /) -> Array:
+    """Return the angle in [-pi/2, pi/2] whose tangent is x.
+
+    Example:
+        >>> np.arctan(np.array([0.0, np.inf]))
+        Array([0.       , 1.5707964], dtype=float32)
+    """
     return ops.atan2(x, shorthand.ones_like(x))
 
 
 @_own(ops.cosh)
-def sinh(x: Any) -> Any:
-    """The hyperbolic sine."""
+def sinh(x: ArrayLike, /) -> Array:
+    """Compute the hyperbolic sine.
+
+    Example:
+        >>> np.sinh(np.array([0.0, 1.0]))
+        Array([0.      , 1.175201], dtype=float32)
+    """
     return ops.sinh(x)
 
 
 @_own(_slope_of_arcsinh)
-def arcsinh(x: Any) -> Any:
-    """The number whose hyperbolic sine is x."""
+def arcsinh(x: ArrayLike, /) -> Array:
+    """Compute the inverse hyperbolic sine.
+
+    Example:
+        >>> np.arcsinh(np.array([0.0, 1.0]))
+        Array([0.        , 0.88137364], dtype=float32)
+    """
+    x = lifted(x)
     size = ops.abs(x)
     near = ops.log1p(size + size * size / (1 + ops.sqrt(1 + size * size)))
     far = ops.log(size) + math.log(2)
@@ -90,8 +126,14 @@ def arcsinh(x: Any) -> Any:
 
 
 @_own(_slope_of_arccosh)
-def arccosh(x: Any) -> Any:
-    """The number >= 0 whose hyperbolic cosine is x."""
+def arccosh(x: ArrayLike, /) -> Array:
+    """Compute the inverse hyperbolic cosine, which is never negative.
+
+    Example:
+        >>> np.arccosh(np.array([1.0, 2.0]))
+        Array([0.      , 1.316958], dtype=float32)
+    """
+    x = lifted(x)
     above = x - 1
     near = ops.log1p(above + ops.sqrt(above * (above + 2)))
     is_far = x > complex_functions.square_limit(x)
@@ -101,8 +143,13 @@ def arccosh(x: Any) -> Any:
 
 
 @_own(_slope_of_arctanh)
-def arctanh(x: Any) -> Any:
-    """The number whose hyperbolic tangent is x."""
+def arctanh(x: ArrayLike, /) -> Array:
+    """Compute the inverse hyperbolic tangent.
+
+    Example:
+        >>> np.arctanh(np.array([0.0, 0.5]))
+        Array([0.        , 0.54930615], dtype=float32)
+    """
     return ops.atanh(x)
 
 
@@ -133,10 +180,18 @@ def _sinc(x: Any) -> Any:
     return ops.select(is_near, series, ops.select(is_odd, -sine, sine) / far)
 
 
-sinc = of_inexact("sinc", "sin(pi x) / (pi x), 1 at 0.", lambda x: in_f32(_sinc, x))
+@of_inexact()
+def sinc(x: ArrayLike, /) -> Array:
+    """Compute sin(pi x) / (pi x); 1 at 0.
+
+    Example:
+        >>> np.sinc(np.array([0.0, 0.5]))
+        Array([1.        , 0.63661975], dtype=float32)
+    """
+    return in_f32(_sinc, lifted(x))
 
 
-def _with_shares(share: Function) -> Callable[[Function], Any]:
+def _with_shares(share: Function) -> Callable[[_Function], _Function]:
     """Extend a function of two floats to real numbers.
 
     The derivative by an operand x is `share(x, y, result)`, where y is the other operand.
@@ -148,10 +203,8 @@ def _with_shares(share: Function) -> Callable[[Function], Any]:
             lambda result, x, y: share(x, y, result),
             lambda result, x, y: share(y, x, result),
         )
-        of_two = elements.named(
-            lambda x1, x2, /: in_f32(own, x1, x2), function.__name__, function.__doc__
-        )
-        return one_program()(elements.of_promoted(inexact_type, is_real=True)(of_two))
+        public = wraps(function)(lambda x1, x2, /: in_f32(own, x1, x2))
+        return of_promoted(inexact_type, is_real=True)(public)
 
     return made
 
@@ -179,9 +232,16 @@ _share_of_hypot = with_derivatives(
 
 # The scale has corners, where second derivatives of the formula are wrong.
 @_with_shares(lambda x, y, result: _share_of_hypot(x, y))
-def hypot(x: Any, y: Any) -> Any:
-    """sqrt(x1**2 + x2**2), without overflow on the way; its derivative at 0, 0 is 0."""
-    return _radius(x, y)
+def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Compute sqrt(x1**2 + x2**2) without overflow of the squares.
+
+    The derivative at 0, 0 is 0.
+
+    Example:
+        >>> np.hypot(3, np.array([4.0, 0.0]))
+        Array([5., 3.], dtype=float32)
+    """
+    return _radius(x1, x2)
 
 
 def _radius(x: Any, y: Any) -> Any:
@@ -193,9 +253,8 @@ def _radius(x: Any, y: Any) -> Any:
     return ops.select(is_infinite, shorthand.full_like(result, math.inf), result)
 
 
-def _of_two_logarithms(name: str, base: float, formula: str) -> Any:
-    """The logarithm of the sum of two powers of `base`."""
-    ratio = math.log(base)
+def _share_of_power(ratio: float) -> Function:
+    """The derivative of the logarithm of a sum of two powers by the exponent x."""
 
     def share(x: Any, y: Any, result: Any) -> Any:
         zero = shorthand.full_like(x, 0)
@@ -205,18 +264,36 @@ def _of_two_logarithms(name: str, base: float, formula: str) -> Any:
         x, result = (ops.select(each == math.inf, zero, each) for each in (x, result))
         return ops.select(is_end, ops.exp((x - result) * ratio), inside)
 
-    def value(x: Any, y: Any) -> Any:
-        apart = x - y
-        power = ops.exp(-ops.abs(apart) * ratio)
-        sum_of_both = ops.max(x, y) + ops.log1p(power) / ratio
-        # Equal infinities have no difference; their sum is the result.
-        return ops.select(apart != apart, x + y, sum_of_both)
-
-    text = f"{formula} of reals, without overflow on the way."
-    return _with_shares(share)(elements.named(value, name, text))
+    return share
 
 
-logaddexp = with_methods(-math.inf)(
-    _of_two_logarithms("logaddexp", math.e, "log(exp(x1) + exp(x2))")
-)
-logaddexp2 = with_methods(-math.inf)(_of_two_logarithms("logaddexp2", 2, "log2(2**x1 + 2**x2)"))
+def _logarithm_of_sum(x: Any, y: Any, ratio: float) -> Any:
+    apart = x - y
+    power = ops.exp(-ops.abs(apart) * ratio)
+    sum_of_both = ops.max(x, y) + ops.log1p(power) / ratio
+    # Equal infinities have no difference; their sum is the result.
+    return ops.select(apart != apart, x + y, sum_of_both)
+
+
+@with_methods(-math.inf)
+@_with_shares(_share_of_power(1))
+def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Compute log(exp(x1) + exp(x2)) of reals without overflow.
+
+    Example:
+        >>> np.logaddexp(np.array([0.0, 1000.0]), np.array([0.0, 1000.0]))
+        Array([6.9314718e-01, 1.0006932e+03], dtype=float32)
+    """
+    return _logarithm_of_sum(x1, x2, 1)
+
+
+@with_methods(-math.inf)
+@_with_shares(_share_of_power(math.log(2)))
+def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Compute log2(2**x1 + 2**x2) of reals without overflow.
+
+    Example:
+        >>> np.logaddexp2(np.array([0.0, 1000.0]), np.array([0.0, 1000.0]))
+        Array([1.000e+00, 1.001e+03], dtype=float32)
+    """
+    return _logarithm_of_sum(x1, x2, math.log(2))

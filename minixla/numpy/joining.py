@@ -9,22 +9,34 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core.docstrings import documented
 from minixla.core.tracing import one_program, weak_type_of
 from minixla.numpy import operands
-from minixla.numpy.element_functions import named, placeable
+from minixla.numpy.element_functions import placeable
 from minixla.numpy.operands import along, axis_of, keep_weak, lifted, listed, operand_shape, resized
+from minixla.numpy.shared_sections import PARAMETERS
+from minixla.typing import Array, ArrayLike, DTypeLike, ShapeLike
 
 
-def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
-    """Arrays joined along an axis; None joins their elements in row-major order.
+@documented(PARAMETERS)
+def concatenate(
+    arrays: Array | np.ndarray | Sequence[ArrayLike],
+    axis: int | None = 0,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Join arrays along an axis; None joins their elements in row-major order.
 
     Args:
-        arrays: a sequence of arrays, of equal sizes but for the axis.
+        arrays: a sequence of arrays with equal sizes except along the axis.
         axis: the axis.
-        dtype: the result's; default: the type that they have in common.
+        dtype: the element type of the result; default: the common one.
 
-    Raises:
-        ShapeError: an array is a scalar, or sizes differ.
+    Returns:
+        An array, longer along the axis; a vector if `axis` is None.
+
+    Example:
+        >>> np.concatenate([np.array([1, 2]), np.array([3.5])])
+        Array([1. , 2. , 3.5], dtype=float32)
     """
     return _joined(*operands.members(arrays, "concatenate"), axis=axis, dtype=dtype)
 
@@ -45,16 +57,43 @@ def _joined(*members: Any, axis: int | None, dtype: Any) -> Any:
     return operands.marked(result, dtype is None and all(map(weak_type_of, members)))
 
 
-def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Any:
-    """Arrays joined along an axis; see `concatenate`."""
+@documented(PARAMETERS)
+def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Array:
+    """Join arrays along an axis; see `concatenate`.
+
+    Args:
+        arrays: a sequence of arrays, or an array of them along its first axis.
+        axis: the axis; None joins their elements in row-major order.
+
+    Returns:
+        An array, longer along the axis; a vector if `axis` is None.
+
+    Example:
+        >>> np.concat([np.ones((1, 2)), np.zeros((1, 2))])
+        Array([[1., 1.],
+               [0., 0.]], dtype=float32)
+    """
     return concatenate(arrays, axis)
 
 
-def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
-    """Arrays of one shape joined along a new axis.
+@documented(PARAMETERS)
+def stack(
+    arrays: Array | np.ndarray | Sequence[ArrayLike],
+    axis: int = 0,
+    out: None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Join arrays of one shape along a new axis.
 
-    Raises:
-        ShapeError: their shapes differ.
+    Args:
+        arrays: a sequence of arrays, or an array of them along its first axis.
+        axis: the position of the new axis in the result.
+        dtype: the element type of the result; default: the common one.
+
+    Example:
+        >>> np.stack([np.array([1, 2]), np.array([3, 4])], axis=1)
+        Array([[1, 3],
+               [2, 4]], dtype=int32)
     """
     operands.refuse_out("stack", out)
     return _stacked(*operands.members(arrays, "stack"), axis=axis, dtype=dtype)
@@ -71,9 +110,21 @@ def _stacked(*members: Any, axis: int, dtype: Any) -> Any:
     return concatenate([mnp.expand_dims(each, place) for each in members], place, dtype)
 
 
+@documented(PARAMETERS)
 @one_program("x")
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
-    """The members of an array along an axis, which they no longer have."""
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
+    """Split an array along an axis, and remove the axis.
+
+    Args:
+        axis: the axis.
+
+    Returns:
+        A tuple of arrays of one dimension less.
+
+    Example:
+        >>> np.unstack(np.array([[1, 2], [3, 4]]))
+        (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))
+    """
     sizes = operand_shape(x, "unstack").dimensions
     place = axis_of(axis, len(sizes), "unstack")
     x, rest = lifted(x), resized(sizes, place)
@@ -81,22 +132,69 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     return tuple([keep_weak(ops.reshape(cut, rest), x) for cut in cuts])
 
 
-def _stack_along(name: str, axis: int, text: str) -> Any:
-    def public(tup: Any, dtype: Any = None) -> Any:
-        least = (mnp.atleast_2d, mnp.atleast_1d, mnp.atleast_3d)[axis]
-        members = [least(each) for each in operands.members(tup, name)]
-        return concatenate(members, min(axis, members[0].ndim - 1), dtype)
+_JOINED = """
+Args:
+    tup: a sequence of arrays, or an array of them along its first axis.
+    dtype: the element type of the result; default: the common one.
 
-    return named(public, name, f"Arrays joined along the {text}.")
+Returns:
+    An array.
+
+Raises:
+    ShapeError: the other sizes differ.
+    AttributeValueError: there are no arrays.
+"""
 
 
-vstack = _stack_along("vstack", 0, "first axis; vectors are rows")
-hstack = _stack_along("hstack", 1, "second axis, vectors along their only one")
-dstack = _stack_along("dstack", 2, "third axis")
+def _stack_along(name: str, axis: int, least: Any, tup: Any, dtype: Any) -> Array:
+    members = [least(each) for each in operands.members(tup, name)]
+    return concatenate(members, min(axis, members[0].ndim - 1), dtype)
 
 
-def column_stack(tup: Any) -> Any:
-    """Arrays joined along the second axis; vectors are columns."""
+@documented(_JOINED)
+def vstack(tup: Array | np.ndarray | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
+    """Join arrays along the first axis; vectors are rows.
+
+    Example:
+        >>> np.vstack([np.array([1, 2]), np.array([3, 4])])
+        Array([[1, 2],
+               [3, 4]], dtype=int32)
+    """
+    return _stack_along("vstack", 0, mnp.atleast_2d, tup, dtype)
+
+
+@documented(_JOINED)
+def hstack(tup: Array | np.ndarray | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
+    """Join arrays along the second axis, or vectors along their axis.
+
+    Example:
+        >>> np.hstack([np.array([1, 2]), np.array([3, 4])])
+        Array([1, 2, 3, 4], dtype=int32)
+    """
+    return _stack_along("hstack", 1, mnp.atleast_1d, tup, dtype)
+
+
+@documented(_JOINED)
+def dstack(tup: Array | np.ndarray | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
+    """Join arrays along the third axis.
+
+    Example:
+        >>> np.dstack([np.array([1, 2]), np.array([3, 4])])
+        Array([[[1, 3],
+                [2, 4]]], dtype=int32)
+    """
+    return _stack_along("dstack", 2, mnp.atleast_3d, tup, dtype)
+
+
+@documented(_JOINED)
+def column_stack(tup: Array | np.ndarray | Sequence[ArrayLike]) -> Array:
+    """Join arrays along the second axis; vectors are columns.
+
+    Example:
+        >>> np.column_stack([np.array([1, 2]), np.array([3, 4])])
+        Array([[1, 3],
+               [2, 4]], dtype=int32)
+    """
     columns = [
         each if operand_shape(each, "column_stack").rank > 1 else mnp.reshape(each, (-1, 1))
         for each in operands.members(tup, "column_stack")
@@ -104,31 +202,18 @@ def column_stack(tup: Any) -> Any:
     return concatenate(columns, 1)
 
 
-def block(arrays: Any) -> Any:
-    """An array put together from nested lists of blocks: the innermost along the last axis."""
-    if isinstance(arrays, list):
-        return _block(arrays)[0]
-    operand_shape(arrays, "block")
-    return lifted(arrays)
+_SPLIT = """
+Args:
+    indices_or_sections: the number of sections, or the indices of their starts in ascending order.
+    axis: the axis.
 
+Returns:
+    A list of arrays, the sections.
 
-def _block(arrays: Any) -> tuple[Any, int]:
-    if not isinstance(arrays, list):
-        return mnp.atleast_1d(arrays), 1
-    parts, depths = zip(*[_block(each) for each in operands.members(arrays, "block")], strict=True)
-    depth = depths[0]
-    if {*depths} != {depth}:
-        problem, advice = "lists are nested in different depths", "Nest all equally deep."
-        raise operands.value_error("block", problem, advice, f"given {arrays}")
-    rank = max(depth, *(part.ndim for part in parts))
-    padded = [mnp.reshape(part, (1,) * (rank - part.ndim) + part.shape) for part in parts]
-    return concatenate(padded, -depth), depth + 1
-
-
-@one_program("arr", "values")
-def append(arr: Any, values: Any, axis: int | None = None) -> Any:
-    """`arr` followed by `values` along an axis; None joins their elements in row-major order."""
-    return concatenate([arr, values], axis)
+Raises:
+    AttributeValueError: the number of sections does not divide the size, or an axis is out of
+        range.
+"""
 
 
 def _split(subject: str, ary: Any, indices_or_sections: Any, axis: int, equal: bool) -> list[Any]:
@@ -155,36 +240,87 @@ def _cut(ary: Any, pairs: tuple[tuple[int, int], ...], place: int) -> list[Any]:
     return [keep_weak(ops.slice_in_dim(ary, *pair, place), ary) for pair in pairs]
 
 
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """An array cut along an axis: into equal sections, or before each of the given indices."""
+@documented(PARAMETERS, _SPLIT)
+def split(
+    ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[int], axis: int = 0
+) -> list[Array]:
+    """Split an array along an axis: into equal sections, or before each of the given indices.
+
+    Example:
+        >>> np.split(np.arange(6), 3)
+        [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32), Array([4, 5], dtype=int32)]
+        >>> np.split(np.arange(6), [1, 4])
+        [Array([0], dtype=int32), Array([1, 2, 3], dtype=int32), Array([4, 5], dtype=int32)]
+    """
     return _split("split", ary, indices_or_sections, axis, equal=True)
 
 
+@documented(PARAMETERS, _SPLIT)
 @one_program("ary")
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """Like `split`; where sections cannot be equal, the first ones are longer by one."""
+def array_split(
+    ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[int], axis: int = 0
+) -> list[Array]:
+    """Split like `split`; if the sections cannot be equal, the first ones are longer by one.
+
+    Example:
+        >>> np.array_split(np.arange(5), 3)
+        [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32), Array([4], dtype=int32)]
+    """
     return _split("array_split", ary, indices_or_sections, axis, equal=False)
 
 
-def _split_along(name: str, axis: int, text: str = "") -> Any:
-    def public(ary: Any, indices_or_sections: Any) -> list[Any]:
-        is_vector = axis == 1 and operand_shape(ary, name).rank == 1
-        return _split(name, ary, indices_or_sections, 0 if is_vector else axis, equal=True)
+@documented(PARAMETERS, _SPLIT)
+def vsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[int]) -> list[Array]:
+    """Split an array along axis 0.
 
-    return named(public, name, f"`split` along axis {axis}{text}.")
+    Example:
+        >>> np.vsplit(np.arange(4).reshape(2, 2), 2)
+        [Array([[0, 1]], dtype=int32), Array([[2, 3]], dtype=int32)]
+    """
+    return _split("vsplit", ary, indices_or_sections, 0, equal=True)
 
 
-vsplit, dsplit = _split_along("vsplit", 0), _split_along("dsplit", 2)
-hsplit = _split_along("hsplit", 1, ", of vectors along their only one")
+@documented(PARAMETERS, _SPLIT)
+def dsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[int]) -> list[Array]:
+    """Split an array along axis 2.
+
+    Example:
+        >>> [each.shape for each in np.dsplit(np.zeros((2, 2, 4)), 2)]
+        [(2, 2, 2), (2, 2, 2)]
+    """
+    return _split("dsplit", ary, indices_or_sections, 2, equal=True)
 
 
+@documented(PARAMETERS, _SPLIT)
+def hsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[int]) -> list[Array]:
+    """Split an array along axis 1, or a vector along its axis.
+
+    Example:
+        >>> np.hsplit(np.arange(4), 2)
+        [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
+    """
+    axis = min(1, operand_shape(ary, "hsplit").rank - 1)
+    return _split("hsplit", ary, indices_or_sections, axis, equal=True)
+
+
+@documented(PARAMETERS)
 @one_program("A")
-def tile(A: Any, reps: Any) -> Any:
-    """`A` repeated as a whole, `reps` times along each axis.
+def tile(A: ArrayLike, reps: ShapeLike) -> Array:
+    """Repeat an array `reps` times along each axis.
 
     Args:
         A: an array.
-        reps: a count, or one for each axis; the shorter side gets ones in front.
+        reps: a count, or one for each axis; the shorter of `reps` and the shape gets leading ones.
+
+    Returns:
+        An array whose sizes are those of `A` times `reps`.
+
+    Example:
+        >>> np.tile(np.array([1, 2]), 2)
+        Array([1, 2, 1, 2], dtype=int32)
+        >>> np.tile(np.array([1, 2]), (2, 1))
+        Array([[1, 2],
+               [1, 2]], dtype=int32)
     """
     counts = [operands.static_int(each, "tile", "reps") for each in listed(reps)]
     own = operand_shape(A, "tile").dimensions
@@ -197,27 +333,39 @@ def tile(A: Any, reps: Any) -> Any:
     return keep_weak(mnp.reshape(repeated, list(map(operator.mul, counts, sizes))), A)
 
 
+@documented(PARAMETERS)
 @placeable("out_sharding")
 def repeat(
-    a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None
-) -> Any:
-    """Each element of `a` repeated along an axis; default: of the elements in row-major order.
+    a: ArrayLike,
+    repeats: ArrayLike | Sequence[int],
+    axis: int | None = None,
+    *,
+    total_repeat_length: int | None = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Repeat each element along an axis.
 
     Args:
-        a: an array.
         repeats: a count, or one for each index of the axis.
-        axis: the axis.
-        total_repeat_length: the result's size along the axis, which must be given where `repeats`
-            is a traced value; what is beyond is cut off, what is missing repeats the last element.
+        axis: the axis; None for the elements in row-major order.
+        total_repeat_length: the size of the result along the axis, required if `repeats` is traced.
+            More elements are cut off; the last element is repeated if there are fewer.
+
+    Returns:
+        An array like `a` except for the size of the axis; a vector if `axis` is None.
 
     Raises:
-        ConcretizationError: `repeats` is traced and `total_repeat_length` is not given.
-        ShapeError: there is not one count for each index.
+        ConcretizationError: `repeats` is traced and `total_repeat_length` is missing.
+        ShapeError: the number of counts differs from the size of the axis.
+
+    Example:
+        >>> np.repeat(np.array([1, 2]), np.array([2, 1]))
+        Array([1, 1, 2], dtype=int32)
     """
     a, sizes, place = along(a, axis, "repeat")
     size = sizes[place]
     if total_repeat_length is not None:
-        ends = mnp.cumsum(mnp.broadcast_to(repeats, (size,)))
+        ends = mnp.cumsum(mnp.broadcast_to(mnp.asarray(repeats), (size,)))
         at = ops.iota(operand_shape(ends, "repeat").with_dimensions((total_repeat_length,)), 0)
         last = max(size - 1, 0)
         return mnp.take(a, mnp.minimum(mnp.searchsorted(ends, at, "right"), last), place)
@@ -254,44 +402,30 @@ def _changed(change: Callable[..., np.ndarray], size: int, index: Any, *values: 
         raise refusal(change.__name__, problem, advice, *given, obj=index) from None
 
 
-@one_program("arr")
-def delete(
-    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
-) -> Any:
-    """`arr` without some indices of an axis; default: of the elements in row-major order.
-
-    Args:
-        arr: an array.
-        obj: an index, a slice, or an array of indices or of booleans; known when traced.
-        axis: the axis.
-        assume_unique_indices: a promise that no index is there twice; they may be traced then.
-
-    Raises:
-        IndexError: an index is out of bounds.
-    """
-    arr, sizes, place = along(arr, axis, "delete")
-    if assume_unique_indices and hasattr(obj, "dtype") and operands.kind_of(obj).is_integer:
-        gone = mnp.sort(mnp.ravel(obj) % sizes[place])
-        # An element that stays moves up by those before it: they are found where they end up.
-        moved = gone - mnp.arange(gone.size)
-        kept = mnp.arange(sizes[place] - gone.size)
-        return mnp.take(arr, kept + mnp.searchsorted(moved, kept, "right"), place)
-    obj = obj if isinstance(obj, slice) else operands.concrete(obj, "delete", _KNOWN)
-    return mnp.take(arr, _changed(np.delete, sizes[place], obj), place)
-
-
+@documented(PARAMETERS)
 @one_program("arr", "values")
-def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
-    """`arr` with values put before some indices of an axis.
+def insert(
+    arr: ArrayLike,
+    obj: ArrayLike | Sequence[int] | slice,
+    values: ArrayLike,
+    axis: int | None = None,
+) -> Array:
+    """Insert values before some indices of an axis.
 
     Args:
-        arr: an array.
-        obj: an index, a slice, or an array of indices; known when traced.
-        values: an array that broadcasts to what is put in.
-        axis: the axis; default: of the elements in row-major order.
+        obj: an index, a slice, or an array of indices; known while tracing.
+        values: an array that broadcasts to the inserted elements.
+        axis: the axis; None for the elements in row-major order.
+
+    Returns:
+        An array like `arr` except for the size of the axis; a vector if `axis` is None.
 
     Raises:
         IndexError: an index is out of bounds.
+
+    Example:
+        >>> np.insert(np.array([1, 2, 3]), 1, 9)
+        Array([1, 9, 2, 3], dtype=int32)
     """
     arr, sizes, place = along(arr, axis, "insert")
     size = sizes[place]

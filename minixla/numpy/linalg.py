@@ -9,14 +9,17 @@ from typing import Any
 from jax.numpy.linalg import multi_dot as multi_dot
 
 import minixla.numpy as mnp
+from minixla.core.docstrings import documented
 from minixla.core.tracing import one_program
 from minixla.numpy import operands, spectra, systems
 from minixla.numpy.element_functions import root
 from minixla.numpy.linear_algebra import matmul, tensordot, vecdot
 from minixla.numpy.manipulation import matrix_transpose
 from minixla.numpy.operands import Axis, axes_of, inexact_operand, operand_shape
+from minixla.numpy.shared_sections import PARAMETERS
 from minixla.numpy.spectra import *
 from minixla.numpy.systems import *
+from minixla.typing import Array, ArrayLike, DTypeLike
 
 __all__ = ["cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose"]
 __all__ += ["multi_dot", "norm", "outer", "tensordot", "trace", "vecdot", "vector_norm"]
@@ -28,13 +31,31 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
+@documented(PARAMETERS)
 @one_program("x")
-def norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> Any:
-    """The norm of vectors or matrices, the root of the sum of squares unless `ord` says another.
+def norm(
+    x: ArrayLike, ord: float | str | None = None, axis: Axis = None, keepdims: bool = False
+) -> Array:
+    """Compute the norm of vectors or matrices.
 
-    Others are inf, -inf, 0 or a number p for vectors, and for matrices "fro", 1, -1, inf, -inf, or
-    by singular values 2, -2 and "nuc". One axis is for vectors, two are for matrices, None stands
-    for all elements (at most a matrix, where `ord` is given).
+    By default it is the root of the sum of squares. One axis stands for vectors and two axes for
+    matrices. None stands for all elements, which must form a vector or a matrix if `ord` is given.
+
+    Args:
+        x: an array.
+        ord: for vectors inf, -inf, 0 or another scalar p; for matrices "fro", 1, -1, inf or -inf,
+            or by singular values 2, -2 or "nuc".
+        axis: an axis of vectors, a pair of axes of matrices, or None for all elements.
+        keepdims: whether the reduced axes stay, with size 1.
+
+    Returns:
+        A real array without the axes, or with size 1 there if `keepdims`.
+
+    Example:
+        >>> np.linalg.norm(np.array([3.0, 4.0]))
+        Array(5., dtype=float32)
+        >>> np.linalg.norm(np.array([[1.0, -2.0], [3.0, 4.0]]), ord=np.inf)
+        Array(7., dtype=float32)
     """
     x = inexact_operand(x, "norm")
     if axis is None and ord is None:
@@ -97,29 +118,99 @@ def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
     return result if keepdims else mnp.squeeze(result, axes)
 
 
-def vector_norm(x: Any, /, *, axis: Axis = None, keepdims: bool = False, ord: Any = 2) -> Any:
-    """The norm of vectors, whose components may be along several axes; see `norm`."""
+@documented(PARAMETERS)
+def vector_norm(
+    x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: float | str = 2
+) -> Array:
+    """Compute the norm of vectors, whose components may be along several axes; see `norm`.
+
+    Args:
+        x: an array.
+        axis: an axis or several; None for all.
+        keepdims: whether the reduced axes stay, with size 1.
+        ord: inf, -inf, 0 or another scalar.
+
+    Returns:
+        A real array without the axes, or with size 1 there if `keepdims`.
+
+    Example:
+        >>> np.linalg.vector_norm(np.array([[3.0, 4.0], [0.0, 1.0]]), axis=1)
+        Array([5., 1.], dtype=float32)
+    """
     x = inexact_operand(x, "vector_norm")
     return _vector_norm(x, ord, axes_of(axis, x.ndim, "vector_norm"), keepdims)
 
 
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
-    """The norm of matrices in the last two axes; see `norm`."""
+@documented(PARAMETERS)
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: float | str = "fro") -> Array:
+    """Compute the norm of matrices in the last two axes; see `norm`.
+
+    Args:
+        x: matrices [..., m, n].
+        keepdims: whether the last two axes stay, with size 1.
+        ord: "fro", "nuc", 1, -1, 2, -2, inf or -inf.
+
+    Returns:
+        A real array of two dimensions less, or of size 1 there if `keepdims`.
+
+    Example:
+        >>> np.linalg.matrix_norm(np.array([[1.0, -2.0], [3.0, 4.0]]), ord=1)
+        Array(6., dtype=float32)
+    """
     return norm(x, ord, (-2, -1), keepdims)
 
 
-def diagonal(x: Any, /, *, offset: int = 0) -> Any:
-    """The diagonals of matrices in the last two axes, `offset` above the main ones."""
+@documented(PARAMETERS)
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
+    """Return the diagonals of matrices in the last two axes.
+
+    Args:
+        x: matrices [..., m, n].
+        offset: the distance above the main diagonal, or below it if negative.
+
+    Raises:
+        AttributeValueError: `x` has fewer than two dimensions.
+
+    Example:
+        >>> np.linalg.diagonal(np.array([[[1, 2], [3, 4]]]))
+        Array([[1, 4]], dtype=int32)
+    """
     return mnp.diagonal(x, offset, -2, -1)
 
 
-def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
-    """The sums of the diagonals of matrices in the last two axes; see `diagonal`."""
+@documented(PARAMETERS)
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
+    """Sum the diagonals of matrices in the last two axes; see `diagonal`.
+
+    Args:
+        x: matrices [..., m, n].
+        offset: the distance above the main diagonal, or below it if negative.
+        dtype: the type to sum in and return; default: that of `x`, widened to the default integer
+            type.
+
+    Raises:
+        AttributeValueError: `x` has fewer than two dimensions.
+
+    Example:
+        >>> np.linalg.trace(np.array([[1, 2], [3, 4]]))
+        Array(5, dtype=int32)
+    """
     return mnp.trace(x, offset, -2, -1, dtype)
 
 
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """The vector product of vectors of size 3 along an axis."""
+@documented(PARAMETERS)
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
+    """Compute the vector product of vectors of size 3 along an axis.
+
+    Args:
+        x1: an array.
+        x2: an array; its other axes broadcast with those of `x1`.
+        axis: the axis of the vectors.
+
+    Example:
+        >>> np.linalg.cross(np.array([1, 0, 0]), np.array([0, 1, 0]))
+        Array([0, 0, 1], dtype=int32)
+    """
     for shape in (operand_shape(x1, "cross"), operand_shape(x2, "cross")):
         if shape.dimensions[operands.axis_of(axis, shape.rank, "cross")] != 3:
             problem, advice = "vectors are not of size 3", "See mx.numpy.cross for those of size 2."
@@ -127,16 +218,46 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     return mnp.cross(x1, x2, axis=axis)
 
 
-def outer(x1: Any, x2: Any, /) -> Any:
-    """The products of each element of the vector `x1` with each of the vector `x2`."""
+@documented(PARAMETERS)
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Multiply each element of a vector by each element of another.
+
+    Args:
+        x1: a vector.
+        x2: a vector.
+
+    Returns:
+        A matrix with a row for each element of `x1` and a column for each element of `x2`.
+
+    Example:
+        >>> np.linalg.outer(np.array([1, 2]), np.array([3, 4, 5]))
+        Array([[ 3,  4,  5],
+               [ 6,  8, 10]], dtype=int32)
+    """
     for each in (x1, x2):
         operands.shape_of_rank(each, (1,), "outer", "Flatten it, as mx.numpy.outer does.")
     return mnp.outer(x1, x2)
 
 
+@documented(PARAMETERS)
 @one_program("a")
-def matrix_power(a: Any, n: int) -> Any:
-    """Square matrices to the power of an integer, their inverses below 0, by repeated squaring."""
+def matrix_power(a: ArrayLike, n: int) -> Array:
+    """Raise square matrices to an integer power by repeated squaring.
+
+    Negative powers use the inverses.
+
+    Args:
+        a: square matrices [..., n, n].
+        n: the exponent, an integer that is known while tracing.
+
+    Returns:
+        An array with the shape and element type of `a`; inverses have a float type.
+
+    Example:
+        >>> np.linalg.matrix_power(np.array([[1, 1], [0, 1]]), 5)
+        Array([[1, 5],
+               [0, 1]], dtype=int32)
+    """
     shape = operand_shape(a, "matrix_power")
     systems.matrices(a, "matrix_power", square=True)
     exponent = operands.static_int(n, "matrix_power", "n")

@@ -9,13 +9,25 @@ import jax
 
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core.docstrings import documented
 from minixla.core.tracing import one_program, weak_type_of
 from minixla.numpy import operands as parameters
 from minixla.numpy.element_functions import placeable
 from minixla.numpy.operands import convert, kind_of, lifted, listed, marked, operand_shape
+from minixla.numpy.shared_sections import PARAMETERS
+from minixla.typing import Array, ArrayLike, DTypeLike
 from minixla_ops.programs.computations import sum_over
 
 #: Precisions by the values of JAX's `jax_default_matmul_precision`, which allows algorithms too.
+_PRODUCTS = """
+Returns:
+    An array with the common element type of the operands, or with `preferred_element_type`.
+
+Raises:
+    ShapeError: the sizes of the axes differ.
+"""
+
+
 _PRECISIONS = {
     **dict.fromkeys(("default", "fastest", "bfloat16"), "DEFAULT"),
     **dict.fromkeys(("high", "bfloat16_3x", "tensorfloat32"), "HIGH"),
@@ -37,19 +49,25 @@ def _product(subject: str, a: Any, b: Any, numbers: Any, precision: Any, preferr
     return lifted(convert(product, wanted))
 
 
+@documented(PARAMETERS, _PRODUCTS)
 @one_program("a", "b")
 @placeable("out_sharding")
-def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """The sum of products over the last axis of `a` and the last but one (or only) of `b`.
+def dot(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Sum products over the last axis of `a` and the last but one (or only) axis of `b`.
 
     Args:
-        a: an array.
-        b: an array; where one of the two is a scalar, this is the product.
-        precision: DEFAULT, HIGH or HIGHEST; see `minixla_ops.dot_general`.
-        preferred_element_type: the type to accumulate in and return.
+        b: an array; the result is the product if one of the two is a scalar.
 
-    Raises:
-        ShapeError: the sizes of these axes differ.
+    Example:
+        >>> np.dot(np.array([[1, 2], [3, 4]]), np.array([1, 1]))
+        Array([3, 7], dtype=int32)
     """
     ranks = [operand_shape(each, "dot").rank for each in (a, b)]
     contracting = ((ranks[0] - 1,), (max(ranks[1] - 2, 0),)) if all(ranks) else ((), ())
@@ -59,19 +77,27 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
 _MATRICES = ops.DotDimensionNumbers((1,), (0,), (), ())
 
 
+@documented(PARAMETERS, _PRODUCTS)
 @one_program("a", "b")
 @placeable("out_sharding")
-def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """The matrix product, `a @ b`; leading axes broadcast.
+def matmul(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Compute the matrix product, `a @ b`; leading axes broadcast.
 
     Args:
         a: an array [..., m, k], or a vector [k].
         b: an array [..., k, n], or a vector [k].
-        precision: DEFAULT, HIGH or HIGHEST; see `minixla_ops.dot_general`.
-        preferred_element_type: the type to accumulate in and return.
 
-    Raises:
-        ShapeError: an operand is a scalar, or sizes do not fit.
+    Example:
+        >>> np.matmul(np.array([[1, 2], [3, 4]]), np.array([[1, 0], [1, 1]]))
+        Array([[3, 2],
+               [7, 4]], dtype=int32)
     """
     left, right = operand_shape(a, "matmul"), operand_shape(b, "matmul")
     if left.rank == right.rank == 2:
@@ -96,24 +122,27 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
     return _pair("matmul", lhs, rhs, output, {"K"}, precision, preferred_element_type)
 
 
+@documented(PARAMETERS, _PRODUCTS)
 @one_program("a", "b")
 @placeable("out_sharding")
 def tensordot(
-    a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
-    """The sum of products over pairs of axes.
+    a: ArrayLike,
+    b: ArrayLike,
+    axes: int | Sequence[int] | Sequence[Sequence[int]] = 2,
+    *,
+    precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Sum products over pairs of axes.
 
     Args:
-        a: an array.
-        b: an array.
-        axes: how many of the last axes of `a` and the first of `b`; or a pair: axes of `a` and the
+        axes: the number of last axes of `a` and first axes of `b`; or a pair: axes of `a` and the
             axes of `b` that they are paired with.
-        precision: DEFAULT, HIGH or HIGHEST; see `minixla_ops.dot_general`.
-        preferred_element_type: the type to accumulate in and return.
 
-    Raises:
-        ShapeError: paired axes differ in size.
-        AttributeValueError: `axes` is something else.
+    Example:
+        >>> np.tensordot(np.ones((2, 3, 4)), np.ones((4, 3)), axes=([1, 2], [1, 0]))
+        Array([12., 12.], dtype=float32)
     """
     ranks = [operand_shape(each, "tensordot").rank for each in (a, b)]
     if isinstance(axes, (tuple, list)) and len(axes) == 2:
@@ -130,56 +159,120 @@ def tensordot(
     return _product("tensordot", a, b, numbers, precision, preferred_element_type)
 
 
+@documented(PARAMETERS, _PRODUCTS)
 @one_program("a", "b")
-def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """The sum of products over the last axes; with a scalar the product."""
+def inner(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """Sum products over the last axes; multiply if an operand is a scalar.
+
+    Example:
+        >>> np.inner(np.array([[1, 2], [3, 4]]), np.array([1, 1]))
+        Array([3, 7], dtype=int32)
+    """
     has_scalar = 0 in [operand_shape(each, "inner").rank for each in (a, b)]
     axes = 0 if has_scalar else (-1, -1)
     how = {"precision": precision, "preferred_element_type": preferred_element_type}
     return tensordot(a, b, axes, **how)
 
 
+@documented(PARAMETERS)
 @one_program("a", "b")
-def outer(a: Any, b: Any, out: None = None) -> Any:
-    """The products of each element of `a` with each of `b`, in row-major order."""
+def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
+    """Multiply each element of `a` by each element of `b`, in row-major order.
+
+    Returns:
+        A matrix with a row for each element of `a` and a column for each element of `b`.
+
+    Example:
+        >>> np.outer(np.array([1, 2]), np.array([3, 4, 5]))
+        Array([[ 3,  4,  5],
+               [ 6,  8, 10]], dtype=int32)
+    """
     parameters.refuse_out("outer", out)
     return mnp.multiply(mnp.expand_dims(mnp.ravel(a), 1), mnp.expand_dims(mnp.ravel(b), 0))
 
 
+@documented(PARAMETERS, _PRODUCTS)
 @one_program("a", "b")
-def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """The sum of products of all elements, those of `a` conjugated."""
+def vdot(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """Sum the products of all elements; the elements of `a` are conjugated.
+
+    Example:
+        >>> np.vdot(np.array([1 + 1j, 2]), np.array([1, 1j]))
+        Array(1.+1.j, dtype=complex64)
+    """
     how = {"precision": precision, "preferred_element_type": preferred_element_type}
     return dot(mnp.ravel(mnp.conjugate(a)), mnp.ravel(b), **how)
 
 
+@documented(PARAMETERS, _PRODUCTS)
 @one_program("x1", "x2")
 def vecdot(
-    x1: Any,
-    x2: Any,
+    x1: ArrayLike,
+    x2: ArrayLike,
     /,
     *,
     axis: int = -1,
     precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
-    """The sum of products along an axis, x1 conjugated; the other axes broadcast."""
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """Sum products along an axis with x1 conjugated; the other axes broadcast.
+
+    Args:
+        axis: the axis.
+
+    Example:
+        >>> np.vecdot(np.array([[1, 2], [3, 4]]), np.array([1, 1]))
+        Array([3, 7], dtype=int32)
+    """
     row = mnp.expand_dims(mnp.moveaxis(mnp.conjugate(x1), axis, -1), -2)
     column = mnp.expand_dims(mnp.moveaxis(x2, axis, -1), -1)
     how = {"precision": precision, "preferred_element_type": preferred_element_type}
     return mnp.squeeze(matmul(row, column, **how), (-2, -1))
 
 
+@documented(_PRODUCTS)
 @one_program()
-def matvec(x1: Any, x2: Any, /) -> Any:
-    """The products of matrices [..., m, k] and vectors [..., k]."""
+def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Multiply matrices [..., m, k] by vectors [..., k].
+
+    Args:
+        x1: matrices [..., m, k].
+        x2: vectors [..., k], whose leading axes broadcast with those of `x1`.
+
+    Example:
+        >>> np.matvec(np.array([[1, 2], [3, 4]]), np.array([[1, 0], [0, 1]]))
+        Array([[1, 3],
+               [2, 4]], dtype=int32)
+    """
     _check_matrix(x1, "matvec", "x1")
     return mnp.squeeze(matmul(x1, mnp.expand_dims(x2, -1)), -1)
 
 
+@documented(_PRODUCTS)
 @one_program()
-def vecmat(x1: Any, x2: Any, /) -> Any:
-    """The products of conjugated vectors [..., k] and matrices [..., k, n]."""
+def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Multiply conjugated vectors [..., k] by matrices [..., k, n].
+
+    Args:
+        x1: vectors [..., k].
+        x2: matrices [..., k, n], whose leading axes broadcast with those of `x1`.
+
+    Example:
+        >>> np.vecmat(np.array([1, 1]), np.array([[1, 2], [3, 4]]))
+        Array([4, 6], dtype=int32)
+    """
     _check_matrix(x2, "vecmat", "x2")
     return mnp.squeeze(matmul(mnp.expand_dims(mnp.conjugate(x1), -2), x2), -2)
 
@@ -190,22 +283,33 @@ def _check_matrix(x: Any, subject: str, name: str) -> None:
         raise parameters.shape_error(subject, problem, advice, f"{name} {shape}")
 
 
+@documented(PARAMETERS)
 @one_program("a", "b")
 def cross(
-    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
-) -> Any:
-    """The vector product of vectors of size 2 or 3 along an axis; of two of size 2 a number.
+    a: ArrayLike,
+    b: ArrayLike,
+    axisa: int = -1,
+    axisb: int = -1,
+    axisc: int = -1,
+    axis: int | None = None,
+) -> Array:
+    """Compute the vector product of vectors of size 2 or 3 along an axis.
+
+    The product of two vectors of size 2 is a scalar.
 
     Args:
-        a: an array.
-        b: an array; the other axes broadcast.
-        axisa: where the vectors are in `a`.
-        axisb: where the vectors are in `b`.
-        axisc: where the vectors are in the result.
+        b: an array; its other axes broadcast with those of `a`.
+        axisa: the axis of the vectors in `a`.
+        axisb: the axis of the vectors in `b`.
+        axisc: the axis of the vectors in the result.
         axis: all three.
 
-    Raises:
-        ShapeError: the vectors have another size.
+    Returns:
+        An array of vectors of size 3, or of scalars, of the shape that the other axes broadcast to.
+
+    Example:
+        >>> np.cross(np.array([1, 0, 0]), np.array([0, 1, 0]))
+        Array([0, 0, 1], dtype=int32)
     """
     if axis is not None:
         axisa = axisb = axisc = axis
@@ -233,6 +337,7 @@ def _components(x: Any, axis: int) -> list[Any]:
 # einsum: sums of products named by letters.
 
 
+@documented(PARAMETERS, _PRODUCTS)
 @placeable("out_sharding")
 def einsum(
     subscripts: Any,
@@ -241,23 +346,25 @@ def einsum(
     out: None = None,
     optimize: Any = "auto",
     precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
-    """The sum of products that `subscripts` names (numpy.einsum).
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Compute the sum of products that `subscripts` describes.
 
     Args:
-        subscripts: such as "ij,jk->ik": a letter for each axis of each operand. Letters that the
-            result lacks are summed over, repeated ones take the diagonal, ... stands for axes
-            that broadcast. Or the first operand, followed by its axes as a list of integers, and
-            so on, the result's axes last.
-        operands: arrays.
-        out: not supported.
-        optimize: how the order of pairs is found; see opt_einsum.
-        precision: see `minixla_ops.dot_general`.
-        preferred_element_type: the type to accumulate in and return.
+        subscripts: such as "ij,jk->ik", with a letter for each axis of each operand. Letters
+            missing in the result are summed over, repeated ones take the diagonal, and ... stands
+            for axes that broadcast. Or the first operand, followed by its axes as a list of
+            integers, and so on, with the axes of the result last.
+        *operands: arrays.
+        optimize: how to order the pairs; see opt_einsum.
 
-    Raises:
-        AttributeValueError: the subscripts do not fit the operands.
+    Returns:
+        An array whose axes are the letters of the result.
+
+    Example:
+        >>> np.einsum("ij,j->i", np.array([[1, 2], [3, 4]]), np.array([1, 1]))
+        Array([3, 7], dtype=int32)
     """
     parameters.refuse_out("einsum", out)
     text, arrays = _spelled_out(subscripts, operands)
@@ -329,16 +436,6 @@ def _contraction(subject: str, text: str, shapes: Any, optimize: Any, **how: Any
         raise parameters.value_error(
             subject, problem, advice, f"subscripts {text!r}", *given, str(error)
         ) from error
-
-
-def einsum_path(
-    subscripts: Any, /, *operands: Any, optimize: Any = "auto"
-) -> tuple[Collection[tuple[int, ...]], Any]:
-    """The order in which `einsum` takes the operands, and a description of its cost."""
-    text, arrays = _spelled_out(subscripts, operands)
-    shapes = [operand_shape(each, "einsum_path").dimensions for each in arrays]
-    path, cost = _contraction("einsum_path", text, shapes, _path(optimize, len(shapes)))
-    return list(path), cost
 
 
 def _summed(x: Any, names: str, dropped: Collection[str]) -> tuple[Any, str]:

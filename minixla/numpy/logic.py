@@ -2,91 +2,256 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core.errors import ShapeError
+from minixla.core.docstrings import documented
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
-from minixla.numpy.element_functions import Function, named, of_two, refuse_complex
-from minixla.numpy.operands import as_bool, convert, lifted, listed, marked, operand_shape, promoted
+from minixla.numpy.element_functions import Function, of_two, refuse_complex
+from minixla.numpy.operands import (
+    as_bool,
+    convert,
+    kind_of,
+    lifted,
+    listed,
+    marked,
+    operand_shape,
+    promoted,
+)
+from minixla.numpy.shared_sections import BOOLEANS, PARAMETERS
 from minixla.numpy.ufuncs import with_methods
+from minixla.typing import Array, ArrayLike
 from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.conversion import sign_bit
 from minixla_ops.elementwise.promotion import inexact_type
 from minixla_ops.helpers import shorthand
 
-equal = of_two("equal", "Whether x1 == x2.")
-not_equal = of_two("not_equal", "Whether x1 != x2.")
-greater = of_two("greater", "Whether x1 > x2; complex by real part first.")
-greater_equal = of_two("greater_equal", "Whether x1 >= x2; complex by real part first.")
-less = of_two("less", "Whether x1 < x2; complex by real part first.")
-less_equal = of_two("less_equal", "Whether x1 <= x2; complex by real part first.")
+
+@of_two
+@documented(BOOLEANS)
+def equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Test whether x1 == x2.
+
+    Example:
+        >>> np.equal(np.array([1, 2]), 2)
+        Array([False,  True], dtype=bool)
+    """
+    return operators.equal(x1, x2)
 
 
-def _logical(name: str, identity: bool, text: str, operation: Function) -> Any:
-    def both(x1: Any, x2: Any, /) -> Any:
-        return operation(*promoted(name, [as_bool(each, name) for each in (x1, x2)])[0])
+@of_two
+@documented(BOOLEANS)
+def not_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Test whether x1 != x2.
 
-    return with_methods(identity)(of_two(name, text, both))
+    Example:
+        >>> np.not_equal(np.array([1, 2]), 2)
+        Array([ True, False], dtype=bool)
+    """
+    return operators.not_equal(x1, x2)
 
 
-logical_and = _logical("logical_and", True, "Whether both are not zero.", ops.and_)
-logical_or = _logical("logical_or", False, "Whether at least one is not zero.", ops.or_)
-logical_xor = _logical("logical_xor", False, "Whether just one is not zero.", ops.xor)
+@of_two
+@documented(BOOLEANS)
+def greater(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Test whether x1 > x2; complex numbers compare the real parts first.
+
+    Example:
+        >>> np.greater(np.array([1, 2, 3]), 2)
+        Array([False, False,  True], dtype=bool)
+    """
+    return operators.greater(x1, x2)
+
+
+@of_two
+@documented(BOOLEANS)
+def greater_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Test whether x1 >= x2; complex numbers compare the real parts first.
+
+    Example:
+        >>> np.greater_equal(np.array([1, 2, 3]), 2)
+        Array([False,  True,  True], dtype=bool)
+    """
+    return operators.greater_equal(x1, x2)
+
+
+@of_two
+@documented(BOOLEANS)
+def less(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Test whether x1 < x2; complex numbers compare the real parts first.
+
+    Example:
+        >>> np.less(np.array([1, 2, 3]), 2)
+        Array([ True, False, False], dtype=bool)
+    """
+    return operators.less(x1, x2)
+
+
+@of_two
+@documented(BOOLEANS)
+def less_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Test whether x1 <= x2; complex numbers compare the real parts first.
+
+    Example:
+        >>> np.less_equal(np.array([1, 2, 3]), 2)
+        Array([ True,  True, False], dtype=bool)
+    """
+    return operators.less_equal(x1, x2)
+
+
+def _both(subject: str, x1: Any, x2: Any) -> list[Any]:
+    return promoted(subject, [as_bool(each, subject) for each in (x1, x2)])[0]
+
+
+@with_methods(True)
+@of_two
+@documented(BOOLEANS)
+def logical_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Test whether both operands are nonzero.
+
+    Example:
+        >>> np.logical_and(np.array([0, 1, 2]), np.array([1, 1, 0]))
+        Array([False,  True, False], dtype=bool)
+    """
+    return ops.and_(*_both("logical_and", x1, x2))
+
+
+@with_methods(False)
+@of_two
+@documented(BOOLEANS)
+def logical_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Test whether at least one operand is nonzero.
+
+    Example:
+        >>> np.logical_or(np.array([0, 1, 2]), np.array([0, 1, 0]))
+        Array([False,  True,  True], dtype=bool)
+    """
+    return ops.or_(*_both("logical_or", x1, x2))
+
+
+@with_methods(False)
+@of_two
+@documented(BOOLEANS)
+def logical_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Test whether exactly one operand is nonzero.
+
+    Example:
+        >>> np.logical_xor(np.array([0, 1, 2]), np.array([0, 1, 0]))
+        Array([False, False,  True], dtype=bool)
+    """
+    return ops.xor(*_both("logical_xor", x1, x2))
 
 
 @one_program()
-def logical_not(x: Any, /) -> Any:
-    """Whether x is zero."""
+@documented(PARAMETERS, BOOLEANS)
+def logical_not(x: ArrayLike, /) -> Array:
+    """Test whether x is zero.
+
+    Example:
+        >>> np.logical_not(np.array([0.0, 1.0, np.nan]))
+        Array([ True, False, False], dtype=bool)
+    """
     return ops.not_(as_bool(x, "logical_not"))
 
 
-def _test_of_parts(
-    name: str, test: Function, text: str, join: Function | None = ops.or_, of_integers: bool = False
-) -> Any:
+def _test_of_parts(subject: str, x: Any, test: Function, join: Function, of_integers: bool) -> Any:
     """A test of floats, and of both parts of complex numbers; integers have one answer."""
-
-    def tested(x: Any, /) -> Any:
-        shape = operand_shape(x, name)
-        kind = shape.element_type
-        if join is None:
-            refuse_complex(name, kind, _NO_SIGN)
-        elif kind.is_complex:
-            return join(test(ops.real(x)), test(ops.imag(x)))
-        return test(lifted(x)) if kind.is_float else mnp.full(shape.dimensions, of_integers)
-
-    return one_program()(named(tested, name, text))
+    shape = operand_shape(x, subject)
+    kind = shape.element_type
+    if kind.is_complex:
+        return join(test(ops.real(x)), test(ops.imag(x)))
+    return test(lifted(x)) if kind.is_float else mnp.full(shape.dimensions, of_integers)
 
 
 _NO_SIGN = ("complex numbers have no sign", "Take the real part first.")
-isfinite = _test_of_parts(
-    "isfinite", ops.is_finite, "Whether x is neither infinite nor NaN.", ops.and_, True
-)
-isinf = _test_of_parts("isinf", lambda x: ops.abs(x) == math.inf, "Whether x is infinite.")
-isnan = _test_of_parts("isnan", lambda part: ops.ne(part, part), "Whether x is NaN.")
-
-
-def _test_of_infinity(name: str, infinity: float) -> Any:
-    test = _test_of_parts(name, lambda x: x == infinity, "", None)
-
-    def tested(x: Any, /, out: None = None) -> Any:
-        operands.refuse_out(name, out)
-        return test(x)
-
-    return named(tested, name, f"Whether a real x is {infinity}; `out` is not supported.")
-
-
-isposinf, isneginf = (
-    _test_of_infinity("isposinf", math.inf),
-    _test_of_infinity("isneginf", -math.inf),
-)
 
 
 @one_program()
-def signbit(x: Any, /) -> Any:
-    """Whether the sign bit of x is set: of -0.0 too."""
+@documented(PARAMETERS, BOOLEANS)
+def isfinite(x: ArrayLike, /) -> Array:
+    """Test whether x is neither infinite nor NaN.
+
+    Example:
+        >>> np.isfinite(np.array([1.0, np.inf, np.nan]))
+        Array([ True, False, False], dtype=bool)
+    """
+    return _test_of_parts("isfinite", x, ops.is_finite, ops.and_, True)
+
+
+@one_program()
+@documented(PARAMETERS, BOOLEANS)
+def isinf(x: ArrayLike, /) -> Array:
+    """Test whether x is infinite.
+
+    Example:
+        >>> np.isinf(np.array([1.0, np.inf, np.nan]))
+        Array([False,  True, False], dtype=bool)
+    """
+    return _test_of_parts("isinf", x, lambda part: ops.abs(part) == math.inf, ops.or_, False)
+
+
+@one_program()
+@documented(PARAMETERS, BOOLEANS)
+def isnan(x: ArrayLike, /) -> Array:
+    """Test whether x is NaN.
+
+    Example:
+        >>> np.isnan(np.array([1.0, np.inf, np.nan]))
+        Array([False, False,  True], dtype=bool)
+    """
+    return _test_of_parts("isnan", x, lambda part: ops.ne(part, part), ops.or_, False)
+
+
+@one_program()
+def _is_infinity(x: Any, infinity: float, subject: str) -> Any:
+    refuse_complex(subject, kind_of(x, subject), _NO_SIGN)
+    return _test_of_parts(subject, x, lambda part: part == infinity, ops.or_, False)
+
+
+@documented(PARAMETERS, BOOLEANS)
+def isposinf(x: ArrayLike, /, out: None = None) -> Array:
+    """Test whether x is inf.
+
+    Raises:
+        ShapeError: `x` is complex.
+
+    Example:
+        >>> np.isposinf(np.array([-np.inf, np.inf]))
+        Array([False,  True], dtype=bool)
+    """
+    operands.refuse_out("isposinf", out)
+    return _is_infinity(x, math.inf, "isposinf")
+
+
+@documented(PARAMETERS, BOOLEANS)
+def isneginf(x: ArrayLike, /, out: None = None) -> Array:
+    """Test whether x is -inf.
+
+    Raises:
+        ShapeError: `x` is complex.
+
+    Example:
+        >>> np.isneginf(np.array([-np.inf, np.inf]))
+        Array([ True, False], dtype=bool)
+    """
+    operands.refuse_out("isneginf", out)
+    return _is_infinity(x, -math.inf, "isneginf")
+
+
+@documented(PARAMETERS)
+@one_program()
+def signbit(x: ArrayLike, /) -> Array:
+    """Test whether the sign bit of x is set, also for -0.0.
+
+    Raises:
+        ShapeError: `x` is complex.
+
+    Example:
+        >>> np.signbit(np.array([-0.0, 0.0, -1.0]))
+        Array([ True, False,  True], dtype=bool)
+    """
     shape = operand_shape(x, "signbit")
     kind = shape.element_type
     refuse_complex("signbit", kind, _NO_SIGN)
@@ -95,31 +260,69 @@ def signbit(x: Any, /) -> Any:
     return sign_bit(lifted(x)) if kind.is_float else ops.lt(x, shorthand.full_like(x, 0))
 
 
-def _test_of_imag(name: str, test: Function, text: str) -> Any:
-    def tested(x: Any) -> Any:
-        return test(mnp.imag(x), 0)
+@one_program()
+@documented(PARAMETERS, BOOLEANS)
+def iscomplex(x: ArrayLike) -> Array:
+    """Test whether the imaginary part of x is nonzero.
 
-    return one_program()(named(tested, name, f"Whether the imaginary part of x is {text}."))
+    Example:
+        >>> np.iscomplex(np.array([1 + 0j, 1j]))
+        Array([False,  True], dtype=bool)
+    """
+    return not_equal(mnp.imag(x), 0)
 
 
-iscomplex = _test_of_imag("iscomplex", not_equal, "not zero")
-isreal = _test_of_imag("isreal", equal, "zero")
+@one_program()
+@documented(PARAMETERS, BOOLEANS)
+def isreal(x: ArrayLike) -> Array:
+    """Test whether the imaginary part of x is zero.
+
+    Example:
+        >>> np.isreal(np.array([1 + 0j, 1j]))
+        Array([ True, False], dtype=bool)
+    """
+    return equal(mnp.imag(x), 0)
 
 
+@overload
+def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array: ...
+@overload
 def where(
-    condition: Any, x: Any = None, y: Any = None, /, *, size: Any = None, fill_value: Any = None
+    condition: ArrayLike,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
+) -> tuple[Array, ...]: ...
+@documented(PARAMETERS)
+def where(
+    condition: ArrayLike,
+    x: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
 ) -> Any:
-    """X where the condition is true and y elsewhere; with the condition alone, `nonzero`.
+    """Choose x where the condition is true and y elsewhere.
+
+    With only the condition, return `nonzero(condition)`.
 
     Args:
-        condition: an array of booleans (or numbers: true where not zero).
+        condition: an array of booleans, or of numbers, which are true if nonzero.
         x: an array.
         y: an array; all three broadcast together.
         size: see `nonzero`.
         fill_value: see `nonzero`.
 
-    Raises:
-        AttributeValueError: only one of x and y is given.
+    Returns:
+        An array of the shape that the arguments broadcast to, with the common element type of x and
+        y; with only the condition, a tuple of vectors of indices.
+
+    Example:
+        >>> x = np.array([-1.0, 2.0])
+        >>> np.where(x > 0, x, 0)
+        Array([0., 2.], dtype=float32)
     """
     if x is None and y is None:
         return mnp.nonzero(condition, size=size, fill_value=fill_value)
@@ -141,13 +344,24 @@ def _chosen(condition: Any, x: Any, y: Any) -> Any:
     return marked(ops.select(mask, x, y), weak)
 
 
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
-    """From the first choice whose condition is true, element by element; else the default.
+@documented(PARAMETERS)
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLike = 0) -> Array:
+    """Choose from the first choice whose condition is true, element by element; else the default.
 
-    An array in place of a list is taken apart along its first axis.
+    An array in place of a list is split along its first axis.
 
-    Raises:
-        AttributeValueError: there are not as many conditions as choices, or none.
+    Args:
+        condlist: a sequence of arrays of booleans.
+        choicelist: an array for each condition, which broadcasts with it.
+        default: the result where no condition is true.
+
+    Returns:
+        An array of the shape that all broadcast to, with the common type of the choices.
+
+    Example:
+        >>> x = np.arange(4)
+        >>> np.select([x < 1, x < 3], [x, 10 * x], default=-1)
+        Array([ 0, 10, 20, -1], dtype=int32)
     """
     condlist, choicelist = listed(condlist), listed(choicelist)
     if len(condlist) != len(choicelist) or not condlist:
@@ -160,37 +374,75 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return result
 
 
+@documented(PARAMETERS)
 @one_program("a", "b")
-def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    """Whether |a - b| <= atol + rtol * |b|, or a == b."""
-    (a, b), kind, _ = promoted("isclose", (a, b), inexact_type)
-    rtol, atol = (convert(each, kind.real) for each in (rtol, atol))
-    error, bound = ops.abs(a - b), ops.abs(b) * rtol + atol
-    close = (a == b) | (isfinite(b) & (error <= bound))
-    return close | (isnan(a) & isnan(b)) if equal_nan else close
+def isclose(
+    a: ArrayLike,
+    b: ArrayLike,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+) -> Array:
+    """Test whether |a - b| <= atol + rtol * |b|, or a == b.
+
+    Args:
+        b: an array or a scalar, which broadcasts with `a`.
+        rtol: the relative tolerance.
+        atol: the absolute tolerance.
+        equal_nan: whether NaN is close to NaN.
+
+    Returns:
+        Booleans of the shape that the operands broadcast to.
+
+    Example:
+        >>> np.isclose(np.array([1.0, 1.1]), 1 + 1e-6)
+        Array([ True, False], dtype=bool)
+    """
+    (x, y), kind, _ = promoted("isclose", (a, b), inexact_type)
+    relative, absolute = (convert(each, kind.real) for each in (rtol, atol))
+    error, bound = ops.abs(x - y), ops.abs(y) * relative + absolute
+    close = (x == y) | (isfinite(y) & (error <= bound))
+    return close | (isnan(x) & isnan(y)) if equal_nan else close
 
 
+@documented(PARAMETERS)
 @one_program("a", "b")
-def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    """Whether all elements are close; see `isclose`."""
+def allclose(
+    a: ArrayLike,
+    b: ArrayLike,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+) -> Array:
+    """Test whether all elements are close; see `isclose`.
+
+    Args:
+        b: an array or a scalar, which broadcasts with `a`.
+        rtol: the relative tolerance.
+        atol: the absolute tolerance.
+        equal_nan: whether NaN is close to NaN.
+
+    Example:
+        >>> np.allclose(np.array([1.0, 2.0]), np.array([1.0, 2.1]))
+        Array(False, dtype=bool)
+    """
     return mnp.all(isclose(a, b, rtol, atol, equal_nan))
 
 
+@documented(PARAMETERS)
 @one_program()
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
-    """Whether two arrays have one shape and equal elements."""
+def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
+    """Test whether two arrays have the same shape and equal elements.
+
+    Args:
+        equal_nan: whether NaN is equal to NaN.
+
+    Example:
+        >>> np.array_equal(np.array([1, 2]), np.array([1, 2, 3]))
+        Array(False, dtype=bool)
+    """
     a1, a2 = mnp.asarray(a1), mnp.asarray(a2)
     if a1.shape != a2.shape:
         return mnp.full((), False)
     same = equal(a1, a2)
     return mnp.all(same | (isnan(a1) & isnan(a2)) if equal_nan else same)
-
-
-@one_program()
-def array_equiv(a1: Any, a2: Any) -> Any:
-    """Whether two arrays broadcast together and are equal then."""
-    arrays = mnp.asarray(a1), mnp.asarray(a2)
-    try:
-        return mnp.all(equal(*mnp.broadcast_arrays(*arrays)))
-    except ShapeError:
-        return mnp.full((), False)

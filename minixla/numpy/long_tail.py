@@ -2,76 +2,154 @@
 
 from typing import Any
 
+import jax
 import numpy as np
 from jax.numpy import (
+    append,
+    apply_along_axis,
+    array_equiv,
     bartlett,
+    bincount,
     bitwise_count,
     blackman,
+    block,
+    c_,
+    choose,
+    corrcoef,
+    cov,
+    delete,
+    diag_indices,
+    diag_indices_from,
+    diagflat,
     ediff1d,
+    einsum_path,
     fill_diagonal,
     frexp,
     frombuffer,
+    fromfunction,
     fromstring,
     geomspace,
     hamming,
     hanning,
+    histogram_bin_edges,
     i0,
+    indices,
     kaiser,
     kron,
     ldexp,
     load,
     logspace,
     mask_indices,
+    mgrid,
+    ogrid,
     packbits,
     place,
+    poly,
+    polyadd,
+    polyder,
+    polydiv,
+    polyfit,
+    polyint,
+    polymul,
+    polysub,
+    polyval,
     put,
     put_along_axis,
+    r_,
+    ravel_multi_index,
     resize,
+    rollaxis,
+    roots,
+    rot90,
     sort_complex,
     spacing,
     trapezoid,
+    trim_zeros,
     unpackbits,
+    unravel_index,
     unwrap,
+    vander,
 )
 
 import minixla.numpy as mnp
+from minixla.core.docstrings import documented
 from minixla.numpy import operands
+from minixla.numpy.shared_sections import PARAMETERS
+from minixla.typing import Array
 
-__all__ = ["ComplexWarning", "array_repr", "array_str", "bartlett", "bitwise_count", "blackman"]
-__all__ += ["ediff1d", "fill_diagonal", "frexp", "from_dlpack", "frombuffer", "fromfile"]
-__all__ += ["fromiter", "fromstring", "geomspace", "get_printoptions", "hamming", "hanning", "i0"]
-__all__ += ["iterable", "kaiser", "kron", "ldexp", "load", "logspace", "mask_indices", "packbits"]
-__all__ += ["place", "printoptions", "put", "put_along_axis", "resize", "save", "savez"]
-__all__ += ["set_printoptions", "sort_complex", "spacing", "trapezoid", "unpackbits", "unwrap"]
+__all__ = ["append", "apply_along_axis", "array_equiv", "array_repr", "array_str", "bartlett"]
+__all__ += ["bincount", "bitwise_count", "blackman", "block", "c_", "choose", "ComplexWarning"]
+__all__ += ["corrcoef", "cov", "delete", "diag_indices", "diag_indices_from", "diagflat"]
+__all__ += ["ediff1d", "einsum_path", "fill_diagonal", "frexp", "from_dlpack", "frombuffer"]
+__all__ += ["fromfile", "fromfunction", "fromiter", "fromstring", "geomspace", "get_printoptions"]
+__all__ += ["hamming", "hanning", "histogram_bin_edges", "i0", "index_exp", "indices", "iterable"]
+__all__ += ["kaiser", "kron", "ldexp", "load", "logspace", "mask_indices", "mgrid", "ogrid"]
+__all__ += ["packbits", "place", "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint"]
+__all__ += ["polymul", "polysub", "polyval", "printoptions", "put", "put_along_axis", "r_"]
+__all__ += ["ravel_multi_index", "resize", "rollaxis", "roots", "rot90", "s_", "save", "savez"]
+__all__ += ["set_printoptions", "sort_complex", "spacing", "trapezoid", "trim_zeros"]
+__all__ += ["unpackbits", "unravel_index", "unwrap", "vander"]
 
 # NumPy's functions for files and printing accept arrays, not traced values.
 ComplexWarning, iterable = np.exceptions.ComplexWarning, np.iterable
+s_, index_exp = np.s_, np.index_exp
 array_repr, array_str = np.array_repr, np.array_str
 get_printoptions, set_printoptions = np.get_printoptions, np.set_printoptions
 printoptions, save, savez = np.printoptions, np.save, np.savez
 
 
-def fromfile(*args: Any, **kwargs: Any) -> Any:
-    """An array made of the contents of a file. Arguments are those of numpy.fromfile."""
+@documented(PARAMETERS)
+def fromfile(*args: Any, **kwargs: Any) -> Array:
+    r"""Read an array from a file; arguments are those of `numpy.fromfile`.
+
+    Args:
+        *args: as for `numpy.fromfile`.
+        **kwargs: as for `numpy.fromfile`.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.NamedTemporaryFile() as file:
+        ...     _ = file.write(b"\x01\x02")
+        ...     file.flush()
+        ...     np.fromfile(file.name, dtype="uint8")
+        Array([1, 2], dtype=uint8)
+    """
     return mnp.asarray(np.fromfile(*args, **kwargs))
 
 
-def fromiter(*args: Any, **kwargs: Any) -> Any:
-    """An array made of the numbers of an iterable. Arguments are those of numpy.fromiter."""
+@documented(PARAMETERS)
+def fromiter(*args: Any, **kwargs: Any) -> Array:
+    """Create an array from the numbers of an iterable; arguments are those of `numpy.fromiter`.
+
+    Args:
+        *args: as for `numpy.fromiter`.
+        **kwargs: as for `numpy.fromiter`.
+
+    Example:
+        >>> np.fromiter((n * n for n in range(3)), dtype=int)
+        Array([0, 1, 4], dtype=int32)
+    """
     return mnp.asarray(np.fromiter(*args, **kwargs))
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
-    """An array of another library's, taken over by DLPack, without a copy where that can be.
+@documented(PARAMETERS)
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
+    """Import an array from another library by DLPack, without a copy if possible.
 
     Args:
         x: an object with `__dlpack__` and `__dlpack_device__`.
-        device: where the result is to be; default: where it is.
-        copy: True for a copy in any case, False for none; None where one is needed.
-    """
-    from jax import numpy as jnp  # no sooner than it is called
+        device: the device of the result; default: that of `x`.
+        copy: True to copy always, False never, None if necessary.
 
+    Returns:
+        An array with the same shape and element type.
+
+    Example:
+        >>> import numpy
+        >>> np.from_dlpack(numpy.arange(3, dtype="int32"))
+        Array([0, 1, 2], dtype=int32)
+    """
     if not hasattr(x, "__dlpack__"):
         advice = "Give an array, or convert with mx.numpy.asarray."
         raise operands.shape_error("from_dlpack", "it has no __dlpack__", advice, repr(x))
-    return jnp.from_dlpack(x, device=device, copy=copy)
+    return jax.numpy.from_dlpack(x, device=device, copy=copy)

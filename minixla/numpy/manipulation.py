@@ -9,37 +9,83 @@ from typing import Any
 import numpy as np
 
 import minixla_ops as ops
+from minixla.core.docstrings import documented
 from minixla.core.errors import ConcretizationError
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
-from minixla.numpy.element_functions import named, placeable
+from minixla.numpy.element_functions import placeable
 from minixla.numpy.operands import axes_of, axis_of, keep_weak, lifted, listed, operand_shape
+from minixla.numpy.shared_sections import PARAMETERS
+from minixla.typing import Array, ArrayLike, DTypeLike, ShapeLike
 from minixla_ops.elementwise import operators
 
 
-def ndim(a: Any) -> int:
-    """The number of dimensions."""
+@documented(PARAMETERS)
+def ndim(a: ArrayLike) -> int:
+    """Return the number of dimensions.
+
+    Args:
+        a: an array or a scalar.
+
+    Returns:
+        A Python integer.
+
+    Example:
+        >>> np.ndim(np.zeros((2, 3)))
+        2
+    """
     return operand_shape(a, "ndim").rank
 
 
-def shape(a: Any) -> tuple[int, ...]:
-    """The dimension sizes."""
+@documented(PARAMETERS)
+def shape(a: ArrayLike) -> tuple[int, ...]:
+    """Return the dimension sizes.
+
+    Args:
+        a: an array or a scalar.
+
+    Returns:
+        A tuple of Python integers.
+
+    Example:
+        >>> np.shape(np.zeros((2, 3)))
+        (2, 3)
+    """
     return operand_shape(a, "shape").dimensions
 
 
-def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
-    """The number of elements, or how many there are along the axes."""
+@documented(PARAMETERS)
+def size(a: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
+    """Return the number of elements, in total or along axes.
+
+    Args:
+        a: an array or a scalar.
+
+    Returns:
+        A Python integer.
+
+    Example:
+        >>> np.size(np.zeros((2, 3)))
+        6
+        >>> np.size(np.zeros((2, 3)), axis=1)
+        3
+    """
     sizes = operand_shape(a, "size").dimensions
     return math.prod(sizes[each] for each in axes_of(axis, len(sizes), "size"))
 
 
-def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
-    """`x` with its elements converted to `dtype` (None: the default float type).
+@documented(PARAMETERS)
+def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any = None) -> Array:
+    """Convert elements to `dtype` (None: the default float type).
 
-    Complex numbers become pred by comparing with 0, and real by dropping the imaginary part.
+    Complex numbers become pred by comparison with 0, and real by dropping the imaginary part.
 
-    Raises:
-        ShapeError: `x` is no array or `dtype` no element type.
+    Args:
+        dtype: an element type; None for the default float type.
+
+    Example:
+        >>> np.astype(np.array([0.0, 1.9]), int)
+        Array([0, 1], dtype=int32)
     """
     kind = operands.requested_type(float if dtype is None else dtype, "astype")
     given = operands.kind_of(x, "astype")
@@ -48,24 +94,38 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     return lifted(operators.convert(lifted(x), kind))
 
 
-def copy(a: Any, order: str | None = None) -> Any:
-    """`a` itself, for arrays do not change."""
+@documented(PARAMETERS)
+def copy(a: ArrayLike, order: str | None = None) -> Array:
+    """Return `a` itself, because arrays do not change.
+
+    Example:
+        >>> np.copy(np.array([1, 2]))
+        Array([1, 2], dtype=int32)
+    """
     operand_shape(a, "copy")
     return lifted(a)
 
 
+@documented(PARAMETERS)
 @placeable("out_sharding")
-def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
-    """The elements of `a`, in row-major order, in an array of another shape.
+def reshape(
+    a: ArrayLike,
+    shape: ShapeLike,
+    order: str = "C",
+    *,
+    copy: bool | None = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Arrange the elements of an array, in row-major order, in another shape.
 
     Args:
-        a: an array.
-        shape: a size or a sequence of them; one may be -1 and follows from the others.
+        shape: a size or a sequence of sizes; one may be -1 and follows from the others.
         order: "C", or "F" for column-major order on both sides.
-        copy: has no effect.
 
-    Raises:
-        ShapeError: the number of elements differs.
+    Example:
+        >>> np.reshape(np.arange(6), (2, -1))
+        Array([[0, 1, 2],
+               [3, 4, 5]], dtype=int32)
     """
     own = operand_shape(a, "reshape").dimensions
     sizes = [operands.static_int(each, "reshape", "shape") for each in listed(shape)]
@@ -92,18 +152,32 @@ def _reshaped(a: Any, own: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
     return lifted(a) if own == sizes else keep_weak(ops.reshape(lifted(a), sizes), a)
 
 
+@documented(PARAMETERS)
 @one_program("a")
 @placeable("out_sharding")
-def ravel(a: Any, order: str = "C") -> Any:
-    """The elements of `a` in row-major ("C") or column-major ("F") order, in one dimension."""
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
+    """Flatten an array in row-major ("C") or column-major ("F") order.
+
+    Args:
+        order: "C" or "F".
+
+    Example:
+        >>> np.ravel(np.array([[1, 2], [3, 4]]), order="F")
+        Array([1, 3, 2, 4], dtype=int32)
+    """
     return reshape(a, (operand_shape(a, "ravel").size,), order)
 
 
-def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
-    """`a` with its dimensions in the order `axes`; default: reversed.
+@documented(PARAMETERS)
+def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
+    """Permute dimensions; reverse them by default.
 
-    Raises:
-        AttributeValueError: `axes` is not a permutation.
+    Args:
+        axes: a permutation of the axes; None reverses them.
+
+    Example:
+        >>> np.transpose(np.zeros((2, 3, 4)), (1, 0, 2)).shape
+        (3, 2, 4)
     """
     rank = operand_shape(a, "transpose").rank
     order = tuple(range(rank))[::-1] if axes is None else axes_of(axes, rank, "transpose")
@@ -118,30 +192,66 @@ def _permuted(a: Any, order: Sequence[int]) -> Any:
     return lifted(a) if is_same else keep_weak(ops.transpose(lifted(a), order), a)
 
 
-def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
-    """`a` with its dimensions in the order `axes`."""
+@documented(PARAMETERS)
+def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
+    """Permute dimensions.
+
+    Args:
+        axes: a permutation of the axes.
+
+    Example:
+        >>> np.permute_dims(np.array([[1, 2], [3, 4]]), (1, 0))
+        Array([[1, 3],
+               [2, 4]], dtype=int32)
+    """
     return transpose(a, axes)
 
 
-def matrix_transpose(x: Any, /) -> Any:
-    """`x` with its last two dimensions exchanged."""
+@documented(PARAMETERS)
+def matrix_transpose(x: ArrayLike, /) -> Array:
+    """Exchange the last two dimensions.
+
+    Args:
+        x: an array [..., m, n].
+
+    Example:
+        >>> np.matrix_transpose(np.array([[1, 2], [3, 4]]))
+        Array([[1, 3],
+               [2, 4]], dtype=int32)
+    """
     return swapaxes(x, -2, -1)
 
 
+@documented(PARAMETERS)
 @one_program("a")
-def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
-    """`a` with two dimensions exchanged."""
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
+    """Exchange two dimensions.
+
+    Args:
+        axis1: an axis.
+        axis2: the other axis.
+
+    Example:
+        >>> np.swapaxes(np.zeros((2, 3, 4)), 0, 2).shape
+        (4, 3, 2)
+    """
     rank = operand_shape(a, "swapaxes").rank
     pair = list({axis_of(axis, rank, "swapaxes") for axis in (axis1, axis2)})
     return moveaxis(a, pair, pair[::-1])
 
 
+@documented(PARAMETERS)
 @one_program("a")
-def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Any:
-    """`a` with dimensions `source` moved to `destination`, the others in their order.
+def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
+    """Move dimensions; the others keep their order.
 
-    Raises:
-        AttributeValueError: the two differ in length, or name an axis twice.
+    Args:
+        source: an axis, or several.
+        destination: their positions in the result.
+
+    Example:
+        >>> np.moveaxis(np.zeros((2, 3, 4)), 0, -1).shape
+        (3, 4, 2)
     """
     rank = operand_shape(a, "moveaxis").rank
     sources = axes_of(listed(source), rank, "moveaxis")
@@ -156,17 +266,17 @@ def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[in
     return _permuted(a, order)
 
 
-@one_program("a")
-def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
-    """`a` with dimension `axis` moved to before the one that is at `start`."""
-    rank = operand_shape(a, "rollaxis").rank
-    axis = axis_of(axis, rank, "rollaxis")
-    place = axis_of(start, rank + (start >= 0), "rollaxis")
-    return moveaxis(a, axis, place - (place > axis))
+@documented(PARAMETERS)
+def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
+    """Insert dimensions of size 1.
 
+    Args:
+        axis: a position in the result, or several.
 
-def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
-    """`a` with dimensions of size 1 at the places `axis` of the result."""
+    Example:
+        >>> np.expand_dims(np.array([1, 2]), 0)
+        Array([[1, 2]], dtype=int32)
+    """
     own = operand_shape(a, "expand_dims").dimensions
     added = listed(axis)
     places = axes_of(added, len(own) + len(added), "expand_dims")
@@ -175,12 +285,17 @@ def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
     return _reshaped(a, own, tuple(sizes))
 
 
+@documented(PARAMETERS)
 @one_program("a")
-def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
-    """`a` without its dimensions of size 1, or without those named.
+def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
+    """Remove dimensions of size 1.
 
-    Raises:
-        ShapeError: a named one has another size.
+    Args:
+        axis: an axis, or several; None for all of size 1.
+
+    Example:
+        >>> np.squeeze(np.array([[1, 2]]))
+        Array([1, 2], dtype=int32)
     """
     own = operand_shape(a, "squeeze").dimensions
     ones = [at for at, size in enumerate(own) if size == 1]
@@ -192,12 +307,18 @@ def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
     return _reshaped(a, own, tuple([size for at, size in enumerate(own) if at not in places]))
 
 
+@documented(PARAMETERS)
 @placeable("out_sharding")
-def broadcast_to(array: Any, shape: Any) -> Any:
-    """`array` repeated to `shape` by NumPy's rule.
+def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: Any = None) -> Array:
+    """Repeat an array to a shape by NumPy's rule.
 
-    Raises:
-        ShapeError: the shapes do not fit.
+    Args:
+        array: an array or a scalar.
+
+    Example:
+        >>> np.broadcast_to(np.array([1, 2]), (2, 2))
+        Array([[1, 2],
+               [1, 2]], dtype=int32)
     """
     own = operand_shape(array, "broadcast_to").dimensions
     sizes = operands.static_sizes(shape, "broadcast_to")
@@ -209,79 +330,152 @@ def broadcast_to(array: Any, shape: Any) -> Any:
     return keep_weak(lifted(operators.broadcast_to(lifted(array), sizes)), array)
 
 
-def broadcast_arrays(*args: Any) -> list[Any]:
-    """The arrays broadcast to their common shape."""
+@documented(PARAMETERS)
+def broadcast_arrays(*args: ArrayLike) -> list[Array]:
+    """Broadcast arrays to their common shape.
+
+    Args:
+        *args: arrays or scalars.
+
+    Returns:
+        A list of arrays of one shape.
+
+    Example:
+        >>> np.broadcast_arrays(np.array([1, 2]), 3)
+        [Array([1, 2], dtype=int32), Array([3, 3], dtype=int32)]
+    """
     arrays = [lifted(each) for each in args]
     sizes = operators.broadcast_shapes([each.shape for each in arrays], "broadcast_arrays")
     return [lifted(operators.broadcast_to(each, sizes)) for each in arrays]
 
 
-def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
-    """The shape that arrays of these shapes broadcast to.
+@documented(PARAMETERS)
+def broadcast_shapes(*shapes: ShapeLike) -> tuple[int, ...]:
+    """Return the shape that arrays of these shapes broadcast to.
 
-    Raises:
-        AttributeValueError: a size is negative or no integer.
-        ShapeError: there is none.
+    Args:
+        *shapes: sizes, or sequences of sizes.
+
+    Returns:
+        A tuple of sizes.
+
+    Example:
+        >>> np.broadcast_shapes((2, 1), (3,))
+        (2, 3)
     """
     sizes = [operands.static_sizes(shape, "broadcast_shapes") for shape in shapes]
     return operators.broadcast_shapes(sizes, "broadcast_shapes")
 
 
-def _at_least(rank: int, text: str, behind: int = 0) -> Any:
-    """A function that adds dimensions until there are `rank`, at most so many of them behind."""
-    name = f"atleast_{rank}d"
+_AT_LEAST = """
+Args:
+    *arys: arrays or scalars.
 
-    def of_all(arys: Sequence[Any]) -> Any:
-        made = []
-        for each in arys:
-            own = operand_shape(each, name).dimensions
-            missing = max(rank - len(own), 0)
-            after = min(missing, behind)
-            made.append(reshape(each, (1,) * (missing - after) + own + (1,) * after))
-        return made[0] if len(made) == 1 else made
-
-    text = f"The arrays with dimensions of size 1 {text}."
-    return one_program()(named(lambda *arys: of_all(arys), name, text))
+Returns:
+    An array, or a list with an array for each of several arguments.
+"""
 
 
-atleast_1d = _at_least(1, "where they are scalars; a list where there are several")
-atleast_2d = _at_least(2, "put in front until there are two")
-atleast_3d = _at_least(3, "added until there are three: vectors become (1, n, 1)", behind=1)
+def _at_least(rank: int, arys: Sequence[Any], behind: int = 0) -> Any:
+    """Add dimensions until there are `rank`, at most `behind` of them behind the others."""
+    made = []
+    for each in arys:
+        own = operand_shape(each, f"atleast_{rank}d").dimensions
+        missing = max(rank - len(own), 0)
+        after = min(missing, behind)
+        made.append(reshape(each, (1,) * (missing - after) + own + (1,) * after))
+    return made[0] if len(made) == 1 else made
 
 
+@one_program()
+@documented(PARAMETERS, _AT_LEAST)
+def atleast_1d(*arys: ArrayLike) -> Any:
+    """Convert scalars to vectors of one element.
+
+    Example:
+        >>> np.atleast_1d(3.0)
+        Array([3.], dtype=float32, weak_type=True)
+    """
+    return _at_least(1, arys)
+
+
+@one_program()
+@documented(PARAMETERS, _AT_LEAST)
+def atleast_2d(*arys: ArrayLike) -> Any:
+    """Add leading dimensions of size 1 until there are two.
+
+    Example:
+        >>> np.atleast_2d(np.array([1, 2]))
+        Array([[1, 2]], dtype=int32)
+    """
+    return _at_least(2, arys)
+
+
+@one_program()
+@documented(PARAMETERS, _AT_LEAST)
+def atleast_3d(*arys: ArrayLike) -> Any:
+    """Add dimensions of size 1 until there are three; vectors become (1, n, 1).
+
+    Example:
+        >>> np.atleast_3d(np.array([1, 2])).shape
+        (1, 2, 1)
+    """
+    return _at_least(3, arys, behind=1)
+
+
+@documented(PARAMETERS)
 @one_program("m")
-def flip(m: Any, axis: int | Sequence[int] | None = None) -> Any:
-    """`m` with the order of its elements reversed along axes; default: all."""
+def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
+    """Reverse the order of elements along axes.
+
+    Example:
+        >>> np.flip(np.array([[1, 2], [3, 4]]))
+        Array([[4, 3],
+               [2, 1]], dtype=int32)
+    """
     axes = axes_of(axis, operand_shape(m, "flip").rank, "flip")
     return keep_weak(ops.rev(lifted(m), axes) if axes else lifted(m), m)
 
 
-fliplr = one_program()(named(lambda m: flip(m, 1), "fliplr", "`m` reversed along axis 1."))
-flipud = one_program()(named(lambda m: flip(m, 0), "flipud", "`m` reversed along axis 0."))
+@one_program()
+@documented(PARAMETERS)
+def fliplr(m: ArrayLike) -> Array:
+    """Reverse an array along axis 1.
 
-
-@one_program("m")
-def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
-    """`m` turned `k` times by 90 degrees, from the first of `axes` towards the second.
-
-    Raises:
-        AttributeValueError: the two axes are one.
+    Example:
+        >>> np.fliplr(np.array([[1, 2], [3, 4]]))
+        Array([[2, 1],
+               [4, 3]], dtype=int32)
     """
-    rank = operand_shape(m, "rot90").rank
-    first, second = axes_of(axes, rank, "rot90")
-    turns = operands.static_int(k, "rot90", "k") % 4
-    if turns % 2 == 0:
-        return flip(m, (first, second)) if turns else lifted(m)
-    return swapaxes(flip(m, second if turns == 1 else first), first, second)
+    return flip(m, 1)
 
 
-def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
-    """`a` with its elements moved along axes by `shift` places; what falls off comes in again.
+@one_program()
+@documented(PARAMETERS)
+def flipud(m: ArrayLike) -> Array:
+    """Reverse an array along axis 0.
+
+    Example:
+        >>> np.flipud(np.array([[1, 2], [3, 4]]))
+        Array([[3, 4],
+               [1, 2]], dtype=int32)
+    """
+    return flip(m, 0)
+
+
+@documented(PARAMETERS)
+def roll(
+    a: ArrayLike, shift: ArrayLike | Sequence[int], axis: int | Sequence[int] | None = None
+) -> Array:
+    """Shift elements along axes; those shifted out enter at the other end.
 
     Args:
-        a: an array.
-        shift: an integer, or one for each axis; may be a traced integer or vector of them.
-        axis: axes; default: over the elements in row-major order.
+        shift: an integer, or one for each axis; may be traced.
+        axis: axes; None for the elements in row-major order.
+
+    Example:
+        >>> np.roll(np.arange(5), 2)
+        Array([3, 4, 0, 1, 2], dtype=int32)
     """
     return (_turned_by_arrays if hasattr(shift, "shape") else _turned)(a, shift, axis)
 

@@ -7,9 +7,12 @@ from itertools import zip_longest
 from typing import Any
 
 import minixla.numpy as mnp
+from minixla.core.docstrings import documented
 from minixla.numpy import operands
 from minixla.numpy.element_functions import transforms
 from minixla.numpy.operands import axis_of, kind_of, lifted, operand_shape
+from minixla.numpy.shared_sections import PARAMETERS
+from minixla.typing import Array, ArrayLike
 from minixla_ops.elementwise.operators import convert
 
 _NAME = re.compile(r"\w+")
@@ -34,26 +37,29 @@ def _lists(side: str) -> list[tuple[str, ...]] | None:
     return [*map(tuple, lists)] if is_written and all(map(_NAME.fullmatch, names)) else None
 
 
+@documented(PARAMETERS)
 def vectorize(
     pyfunc: Callable[..., Any],
     *,
     excluded: Collection[int | str] = frozenset(),
     signature: str | None = None,
 ) -> Callable[..., Any]:
-    """A function that applies `pyfunc` to all elements of arrays, which broadcast together.
+    """Return a function that applies `pyfunc` to all elements of arrays, which broadcast together.
 
     Args:
-        pyfunc: a function of scalars, or of arrays of as many dimensions as `signature` says.
-        excluded: positions and names of arguments that it gets as they are.
-        signature: the dimensions of its arguments, but for the excluded ones, and results, such as
-            "(m,n),(n)->(m)"; those before them are mapped over. Default: none.
+        pyfunc: a function of scalars, or of arrays with the dimensions in `signature`.
+        excluded: positions and names of arguments that are passed on unchanged.
+        signature: the dimensions of the other arguments and of the results, such as
+            "(m,n),(n)->(m)"; leading dimensions are mapped over. Default: none.
 
     Returns:
         A function of arrays; None is passed on.
 
-    Raises:
-        AttributeValueError: `signature` is none, or names others than the arguments.
-        ShapeError: sizes of dimensions of one name differ, or `excluded` is no set of such.
+    Example:
+        >>> np.vectorize(lambda x: x * x + 1)(np.arange(3))
+        Array([1, 2, 5], dtype=int32)
+        >>> np.vectorize(np.dot, signature="(n),(n)->()")(np.ones((2, 3)), np.arange(3))
+        Array([3., 3.], dtype=float32)
     """
     for each in excluded if isinstance(excluded, Collection) else (excluded,):
         if each is excluded or not (each >= 0 if isinstance(each, int) else isinstance(each, str)):
@@ -145,34 +151,21 @@ def _mapped(function: Callable[..., Any], arrays: Sequence[Any], names: Sequence
     return tuple(map(expand, results)) if isinstance(results, tuple) else expand(results)
 
 
-def apply_along_axis(
-    func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
-) -> Any:
-    """A function of vectors, and of `args` and `kwargs`, applied along an axis.
+@documented(PARAMETERS)
+def apply_over_axes(func: Callable[..., Any], a: ArrayLike, axes: int | Sequence[int]) -> Array:
+    """Apply a function of an array and an axis repeatedly, for each axis.
 
-    Its results' dimensions take the axis' place.
-    """
-    rank = operand_shape(arr, "apply_along_axis").rank
-    place = axis_of(axis, rank, "apply_along_axis")
-    transforms().arguments.checked_function(func1d, "numpy.apply_along_axis")
+    If its result has one dimension less, the axis is inserted again with size 1.
 
-    def function(vector: Any) -> Any:
-        return func1d(vector, *args, **kwargs)
+    Args:
+        func: a function of an array and an axis.
+        axes: an axis or several.
 
-    for behind in range(1, rank - place):
-        function = transforms().vmap(function, in_axes=behind, out_axes=-1)
-    for _ in range(place):
-        function = transforms().vmap(function)
-    return function(lifted(arr))
-
-
-def apply_over_axes(func: Callable[..., Any], a: Any, axes: int | Sequence[int]) -> Any:
-    """A function of an array and an axis, applied to what it gave for the axis before.
-
-    Where its result has one dimension less, the axis is put back, with size 1.
-
-    Raises:
-        ShapeError: the result has other dimensions.
+    Example:
+        >>> np.apply_over_axes(np.sum, np.ones((2, 3, 4)), (0, 2))
+        Array([[[8.],
+                [8.],
+                [8.]]], dtype=float32)
     """
     transforms().arguments.checked_function(func, "numpy.apply_over_axes")
     for axis in operands.listed(axes):
@@ -188,22 +181,25 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: int | Sequence[int])
     return lifted(a)
 
 
-def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
-    """Each element by the function of the last condition that holds for it.
+@documented(PARAMETERS)
+def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
+    """Apply to each element the function of the last condition that is true for it.
 
     Args:
         x: an array.
         condlist: arrays of booleans of its shape, or one such array.
-        funclist: for each condition a function of a scalar, `args` and `kw`, or a number; one more
-            stands for where none holds, which is else 0.
-        args: what functions get after the element.
-        kw: what they get by name.
+        funclist: for each condition a function of a scalar, `args` and `kw`, or a scalar. An
+            additional one is the default, which is otherwise 0.
+        *args: further arguments of the functions.
+        **kw: keyword arguments of the functions.
 
     Returns:
-        An array like x, of its type.
+        An array with the shape and type of `x`.
 
-    Raises:
-        ShapeError: there are other numbers of conditions and functions.
+    Example:
+        >>> x = np.array([-2.0, 3.0])
+        >>> np.piecewise(x, [x < 0, x >= 0], [lambda x: -x, lambda x: x + 10])
+        Array([ 2., 13.], dtype=float32)
     """
     x, kind = mnp.asarray(x), kind_of(x, "piecewise")
     if not isinstance(condlist, (list, tuple)):

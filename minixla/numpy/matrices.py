@@ -6,14 +6,31 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core.docstrings import documented
 from minixla.core.element_types import F32, ElementType
 from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
-from minixla.numpy.element_functions import named, placeable
+from minixla.numpy.element_functions import placeable
 from minixla.numpy.operands import convert, lifted, operand_shape, shape_of_rank, static_size
+from minixla.numpy.shared_sections import PARAMETERS
+from minixla.typing import Array, ArrayLike, DTypeLike
 from minixla_ops.helpers import shorthand
 from minixla_ops.helpers.shorthand import splat
+
+_SIZES = """
+Args:
+    N: the number of rows.
+    M: the number of columns; default: N.
+    dtype: the element type of the result; default: the default float type.
+
+Returns:
+    A matrix.
+
+Raises:
+    AttributeValueError: a size is negative or not an integer.
+    ShapeError: `dtype` is not an element type.
+"""
 
 
 def _compared(name: str, compare: Any, N: Any, M: Any, k: Any, kind: ElementType) -> Any:
@@ -27,42 +44,112 @@ def _compared(name: str, compare: Any, N: Any, M: Any, k: Any, kind: ElementType
     return lifted(convert(compare(ops.iota(shape, 0) + k, ops.iota(shape, 1)), kind))
 
 
+@documented(PARAMETERS, _SIZES)
 @placeable("device")
-def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
-    """A matrix with ones on a diagonal and zeros elsewhere."""
+def eye(
+    N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, *, device: Any = None
+) -> Array:
+    """Return a matrix with ones on a diagonal and zeros elsewhere.
+
+    Example:
+        >>> np.eye(2, 3, k=1)
+        Array([[0., 1., 0.],
+               [0., 0., 1.]], dtype=float32)
+    """
     kind = operands.requested_type(dtype, "eye", operands.default_float())
     return _compared("eye", ops.eq, N, M, k, kind)
 
 
-def identity(n: int, dtype: Any = None) -> Any:
-    """The identity matrix of n rows."""
+@documented(PARAMETERS, _SIZES)
+def identity(n: int, dtype: DTypeLike | None = None) -> Array:
+    """Return the identity matrix.
+
+    Args:
+        n: the number of rows and columns.
+
+    Example:
+        >>> np.identity(2, dtype=int)
+        Array([[1, 0],
+               [0, 1]], dtype=int32)
+    """
     return eye(n, dtype=dtype)
 
 
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
-    """A matrix with ones on and below the diagonal `k` above the main one; zeros above."""
+@documented(PARAMETERS, _SIZES)
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
+    """Return a matrix with ones on and below a diagonal, and zeros above.
+
+    Example:
+        >>> np.tri(3, dtype=int)
+        Array([[1, 0, 0],
+               [1, 1, 0],
+               [1, 1, 1]], dtype=int32)
+    """
     return _compared("tri", ops.ge, N, M, k, operands.requested_type(dtype, "tri", F32))
 
 
-def _triangle(name: str, is_lower: bool, text: str) -> Any:
-    def triangle(m: Any, k: int = 0) -> Any:
-        shape = shape_of_rank(m, range(2, 1 << 16), name, "It must have two dimensions or more.")
-        mask = tri(*shape.dimensions[-2:], k=k if is_lower else k - 1, dtype=bool)
-        kept = (m, shorthand.zeros(shape)) if is_lower else (shorthand.zeros(shape), m)
-        return operands.keep_weak(ops.select(mnp.broadcast_to(mask, shape.dimensions), *kept), m)
-
-    return one_program("m")(named(triangle, name, text))
+def _triangle(name: str, is_lower: bool, m: Any, k: int) -> Any:
+    shape = shape_of_rank(m, range(2, 1 << 16), name, "It must have two dimensions or more.")
+    mask = tri(*shape.dimensions[-2:], k=k if is_lower else k - 1, dtype=bool)
+    kept = (m, shorthand.zeros(shape)) if is_lower else (shorthand.zeros(shape), m)
+    return operands.keep_weak(ops.select(mnp.broadcast_to(mask, shape.dimensions), *kept), m)
 
 
-tril = _triangle("tril", True, "Matrices with zeros above the diagonal `k` above the main one.")
-triu = _triangle("triu", False, "Matrices with zeros below the diagonal `k` above the main one.")
+@one_program("m")
+@documented(PARAMETERS)
+def tril(m: ArrayLike, k: int = 0) -> Array:
+    """Set the elements of matrices above a diagonal to 0.
+
+    Args:
+        m: matrices [..., rows, columns].
+
+    Raises:
+        ShapeError: `m` has fewer than two dimensions.
+
+    Example:
+        >>> np.tril(np.ones((3, 3), dtype=int), k=-1)
+        Array([[0, 0, 0],
+               [1, 0, 0],
+               [1, 1, 0]], dtype=int32)
+    """
+    return _triangle("tril", True, m, k)
 
 
+@one_program("m")
+@documented(PARAMETERS)
+def triu(m: ArrayLike, k: int = 0) -> Array:
+    """Set the elements of matrices below a diagonal to 0.
+
+    Args:
+        m: matrices [..., rows, columns].
+
+    Raises:
+        ShapeError: `m` has fewer than two dimensions.
+
+    Example:
+        >>> np.triu(np.ones((3, 3), dtype=int))
+        Array([[1, 1, 1],
+               [0, 1, 1],
+               [0, 0, 1]], dtype=int32)
+    """
+    return _triangle("triu", False, m, k)
+
+
+@documented(PARAMETERS)
 @one_program("a")
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """The diagonal of matrices, `offset` above the main one, as the last axis.
+def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+    """Return the diagonals of matrices as the last axis.
 
-    The rows of the matrices are along `axis1` of `a`, their columns along `axis2`.
+    Args:
+        axis1: the axis of the rows.
+        axis2: the axis of the columns.
+
+    Returns:
+        An array of one dimension less, whose last axis is along the diagonals.
+
+    Example:
+        >>> np.diagonal(np.array([[1, 2], [3, 4]]))
+        Array([1, 4], dtype=int32)
     """
     rank = operand_shape(a, "diagonal").rank
     axes = [operands.axis_of(axis, rank, "diagonal") for axis in (axis1, axis2)]
@@ -82,25 +169,49 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     return operands.keep_weak(ops.slice_in_dim(flat, start, limit, len(outer), columns + 1), a)
 
 
+@documented(PARAMETERS)
 @one_program("a")
 def trace(
-    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
-) -> Any:
-    """The sum of a diagonal of matrices; arguments as for `diagonal`."""
+    a: ArrayLike,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+) -> Array:
+    """Sum the diagonals of matrices; see `diagonal`.
+
+    Args:
+        axis1: the axis of the rows.
+        axis2: the axis of the columns.
+        dtype: the type to sum in and return; default: that of `a`, widened to the default integer
+            type.
+
+    Example:
+        >>> np.trace(np.array([[1, 2], [3, 4]]))
+        Array(5, dtype=int32)
+    """
     operands.refuse_out("trace", out)
     return mnp.sum(diagonal(a, offset, axis1, axis2), -1, dtype)
 
 
+@documented(PARAMETERS)
 @one_program("v")
-def diag(v: Any, k: int = 0) -> Any:
-    """A matrix with the vector `v` on a diagonal; of a matrix `v`, that diagonal.
+def diag(v: ArrayLike, k: int = 0) -> Array:
+    """Return a matrix with a vector on a diagonal, or the diagonal of a matrix.
 
     Args:
         v: a vector or a matrix.
-        k: how far above the main diagonal it is.
 
-    Raises:
-        ShapeError: `v` has another rank.
+    Returns:
+        A matrix for a vector, and a vector for a matrix.
+
+    Example:
+        >>> np.diag(np.array([1, 2]))
+        Array([[1, 0],
+               [0, 2]], dtype=int32)
+        >>> np.diag(np.array([[1, 2], [3, 4]]))
+        Array([1, 4], dtype=int32)
     """
     shape = shape_of_rank(v, (1, 2), "diag", "Give a vector or a matrix.")
     offset = operands.static_int(k, "diag", "k")
@@ -116,58 +227,67 @@ def diag(v: Any, k: int = 0) -> Any:
     return operands.keep_weak(ops.reshape(ops.pad(v, zero, [(low, high, size)]), (size, size)), v)
 
 
-def diagflat(v: Any, k: int = 0) -> Any:
-    """A matrix with the elements of `v`, in row-major order, on a diagonal."""
-    return diag(mnp.ravel(v), k)
+_INDICES = """
+Args:
+    n: the number of rows.
+    m: the number of columns; default: n.
+    arr: a matrix; only its shape counts.
+
+Returns:
+    A pair of vectors of integers, in row-major order.
+
+Raises:
+    ValueError: an argument is not an integer, or is negative.
+"""
 
 
-def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
-    """The indices of the main diagonal of an array of `ndim` dimensions of size `n`."""
-    shape = Shape(operands.default_int(), (static_size(n, "diag_indices", "n"),))
-    return (ops.iota(shape, 0),) * static_size(ndim, "diag_indices", "ndim")
+def _triangle_indices(name: str, find: Any, n: int, k: int, m: int | None) -> tuple[Array, Array]:
+    given = {"n": n, "k": k} | ({} if m is None else {"m": m})
+    known = {each: operands.static_int(x, name, each) for each, x in given.items()}
+    return operands.host_indices(find(**known))
 
 
-def diag_indices_from(arr: Any) -> tuple[Any, ...]:
-    """The indices of the main diagonal of an array.
+@documented(PARAMETERS, _INDICES)
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
+    """Return the row and column indices of the lower triangle of an n by m matrix.
 
-    Raises:
-        ShapeError: its sizes differ.
+    Example:
+        >>> np.tril_indices(2)
+        (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
-    shape = operand_shape(arr, "diag_indices_from")
-    if shape.rank < 2 or len(set(shape.dimensions)) != 1:
-        advice = "It must have two dimensions or more, all of one size."
-        raise operands.shape_error("diag_indices_from", f"the array is {shape}", advice)
-    return diag_indices(shape.dimensions[0], shape.rank)
+    return _triangle_indices("tril_indices", np.tril_indices, n, k, m)
 
 
-def _triangle_indices(name: str, find: Any, which: str) -> tuple[Any, Any]:
-    """The functions of sizes, and of an array, that find a triangle."""
+@documented(PARAMETERS, _INDICES)
+def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
+    """Return the row and column indices of the lower triangle of a matrix.
 
-    def of_sizes(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
-        given = {"n": n, "k": k} | ({} if m is None else {"m": m})
-        known = {each: operands.static_int(x, name, each) for each, x in given.items()}
-        return operands.host_indices(find(**known))
-
-    def of_array(arr: Any, k: int = 0) -> tuple[Any, Any]:
-        shape = shape_of_rank(arr, (2,), f"{name}_from", "Give a matrix.")
-        return of_sizes(shape.dimensions[0], k, shape.dimensions[1])
-
-    text = f"The row and column indices of the {which} triangle of"
-    named(of_array, f"{name}_from", f"{text} a matrix.")
-    return named(of_sizes, name, f"{text} an n by m matrix."), of_array
+    Example:
+        >>> np.tril_indices_from(np.zeros((2, 2)))
+        (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
+    """
+    shape = shape_of_rank(arr, (2,), "tril_indices_from", "Give a matrix.")
+    return tril_indices(shape.dimensions[0], k, shape.dimensions[1])
 
 
-tril_indices, tril_indices_from = _triangle_indices("tril_indices", np.tril_indices, "lower")
-triu_indices, triu_indices_from = _triangle_indices("triu_indices", np.triu_indices, "upper")
+@documented(PARAMETERS, _INDICES)
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
+    """Return the row and column indices of the upper triangle of an n by m matrix.
+
+    Example:
+        >>> np.triu_indices(2, k=1)
+        (Array([0], dtype=int32), Array([1], dtype=int32))
+    """
+    return _triangle_indices("triu_indices", np.triu_indices, n, k, m)
 
 
-@one_program("x")
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
-    """A matrix whose columns are powers of the vector `x`, the highest first."""
-    shape = shape_of_rank(x, (1,), "vander", "Give a vector.")
-    count = shape.size if N is None else static_size(N, "vander", "N")
-    Shape(shape.element_type, (shape.size, count))  # refuses what no memory has room for
-    exponents = np.arange(count) if increasing else np.arange(count)[::-1]
-    powers = mnp.power(mnp.expand_dims(x, 1), exponents.astype(np.int32)[None, :])
-    kind = shape.element_type
-    return powers if kind.kind == "pred" else lifted(convert(powers, kind))
+@documented(PARAMETERS, _INDICES)
+def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
+    """Return the row and column indices of the upper triangle of a matrix.
+
+    Example:
+        >>> np.triu_indices_from(np.zeros((2, 2)))
+        (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
+    """
+    shape = shape_of_rank(arr, (2,), "triu_indices_from", "Give a matrix.")
+    return triu_indices(shape.dimensions[0], k, shape.dimensions[1])

@@ -15,6 +15,7 @@ from minixla.core.errors import ConcretizationError, ErrorType
 from minixla.core.shapes import Shape
 from minixla.core.source import warn
 from minixla.core.tracing import Tracer, current_trace, host_array, weak_type_of
+from minixla.typing import Array
 from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.operators import Adjustment, convert, operand_shape
 from minixla_ops.elementwise.promotion import inexact_type, result_type
@@ -41,7 +42,7 @@ type_error, index_error = refusal(errors.ArgumentTypeError), refusal(errors.Inde
 axis_error, unknown_error = refusal(errors.AxisError), refusal(ConcretizationError)
 
 
-def lifted(value: Any) -> Any:
+def lifted(value: Any) -> Array:
     """`value` as an array of the current trace: a tracer, or an array of the engine."""
     return value if isinstance(value, Tracer) else current_trace().lift(value)
 
@@ -120,7 +121,7 @@ def common_type(subject: str, *operands: Any) -> ElementType:
     return result_type(sorted(types, key=str))[0]
 
 
-def inexact_operand(x: Any, subject: str) -> Any:
+def inexact_operand(x: Any, subject: str) -> Array:
     """`x` as an array of a float or complex type."""
     kind = kind_of(x, subject)
     return lifted(x if kind.is_inexact else convert(x, inexact_type(kind)))

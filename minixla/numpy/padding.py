@@ -7,28 +7,34 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core.docstrings import documented
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
 from minixla.numpy.operands import concrete, keep_weak, kind_of, lifted, resized
+from minixla.numpy.shared_sections import PARAMETERS
+from minixla.typing import Array, ArrayLike
 from minixla_ops.elementwise.operators import convert
 
 
+@documented(PARAMETERS)
 @one_program("array")
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
-    """`array` with elements put before and after it along each axis.
+def pad(array: ArrayLike, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
+    """Pad an array before and after each axis.
 
     Args:
         array: an array.
-        pad_width: how many: (before, after) for each axis, one pair for all, or one number.
+        pad_width: (before, after) for each axis, one pair for all, or one integer.
         mode: "constant" (keyword constant_values, default 0), "edge", "reflect" and "symmetric"
             (keyword reflect_type, "even" or "odd"), "wrap", "empty" (zeros), "linear_ramp" (keyword
             end_values), "maximum", "minimum", "mean" and "median" of the axis (keyword
-            stat_length), or a function that jax.numpy.pad calls.
-        kwargs: the mode's keyword.
+            stat_length), or a function, which jax.numpy.pad calls.
+        **kwargs: the keyword of the mode.
 
-    Raises:
-        AttributeValueError: the mode, a keyword or a width is unknown or negative; or there is no
-            element to repeat.
+    Example:
+        >>> np.pad(np.array([1, 2]), (1, 2), constant_values=9)
+        Array([9, 1, 2, 9, 9], dtype=int32)
+        >>> np.pad(np.array([1, 2, 3]), 2, mode="reflect")
+        Array([3, 2, 1, 2, 3, 2, 1], dtype=int32)
     """
     result = array = lifted(array)
     widths = _widths(pad_width, array.ndim)

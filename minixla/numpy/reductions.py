@@ -7,15 +7,70 @@ from typing import Any
 
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core.docstrings import documented
 from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
-from minixla.numpy.element_functions import Row, family, mended, transforms, with_rule
+from minixla.numpy.element_functions import Row, mended, transforms, with_rule
 from minixla.numpy.operands import Axis, convert, kind_of, lifted, operand_shape, refuse_out
+from minixla.numpy.shared_sections import PARAMETERS, REDUCED
+from minixla.typing import Array, ArrayLike, DTypeLike
 from minixla_ops.elementwise.promotion import numeric_type
 from minixla_ops.helpers import shorthand
 from minixla_ops.programs.computations import neutral_element
 
+_TOTAL = """
+Args:
+    dtype: the type to compute in and return; default: that of `a`, widened to the default integer
+        type.
+    initial: a scalar to start with.
+"""
+_EXTREME = """
+Args:
+    where: booleans that broadcast with `a`: which elements count; requires `initial`.
+
+Raises:
+    AttributeValueError: there may be no elements and `initial` is missing, or an axis is out of
+        range.
+"""
+_BOOLEANS = """
+Returns:
+    Booleans with the shape of `a` without the axes, or with size 1 there if `keepdims`.
+"""
+_INTEGERS = """
+Returns:
+    Integers of the default type, with the shape of `a` without the axes, or with size 1 there if
+    `keepdims`.
+"""
+_ALONG_AXIS = """
+Args:
+    axis: the axis; None for the elements in row-major order.
+    dtype: the type to compute in and return; default: that of `a`.
+    keepdims: whether the axis stays, with size 1.
+
+Returns:
+    An array with the shape of `a`, or a vector if `axis` is None.
+
+Raises:
+    AttributeValueError: the axis is out of range.
+"""
+_NOT_EMPTY = """
+Raises:
+    AttributeValueError: the axis is out of range or has size 0.
+"""
+_CUMULATIVE = """
+Args:
+    axis: the axis, which is optional for vectors.
+    dtype: the type to compute in and return; default: that of `x`; sums widen integers to the
+        default type.
+    include_initial: whether the result of no elements comes first.
+
+Returns:
+    An array with the shape of `x`, longer by one along the axis if `include_initial`.
+
+Raises:
+    AttributeValueError: `axis` is missing for an array that is not a vector, or out of range.
+"""
 _COMPUTATIONS: dict[str, Callable[..., Any]] = {"and": ops.and_, "or": ops.or_}
 _COMPUTATIONS |= {"add": ops.add, "mul": ops.mul, "max": ops.max, "min": ops.min}
 
@@ -42,20 +97,17 @@ def _folded(
     return mnp.expand_dims(result, axes) if keepdims and axes else result
 
 
-@family("a", "where")
 def _total(
     row: Row,
     a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-    promote_integers: bool = True,
-) -> Any:
+    axis: Axis,
+    dtype: Any,
+    keepdims: bool,
+    initial: Any,
+    where: Any,
+    promote_integers: bool,
+) -> Array:
     name, monoid, filling = row
-    refuse_out(name, out)
     own = numeric_type(kind_of(a, name))
     kind = operands.sum_type(own) if promote_integers else own
     # f16 and bf16 are summed in f32, unless the user names a type.
@@ -68,24 +120,100 @@ def _total(
     return lifted(convert(_folded(Row(name, monoid), x, axis, keepdims, initial, where), kind))
 
 
-sum = _total("sum", "The sum over axes.", "add")
-prod = _total("prod", "The product over axes.", "mul")
-nansum = _total("nansum", "The sum over axes of what is not NaN.", "add", 0)
-nanprod = _total("nanprod", "The product over axes of what is not NaN.", "mul", 1)
-
-
-@family("a", "where")
-def _extreme(
-    row: Row,
-    a: Any,
+@one_program("a", "where")
+@documented(PARAMETERS, REDUCED, _TOTAL)
+def sum(
+    a: ArrayLike,
     axis: Axis = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    promote_integers: bool = True,
+) -> Array:
+    """Sum elements over axes.
+
+    Example:
+        >>> np.sum(np.array([[1, 2], [3, 4]]), axis=0)
+        Array([4, 6], dtype=int32)
+    """
+    refuse_out("sum", out)
+    return _total(Row("sum", "add"), a, axis, dtype, keepdims, initial, where, promote_integers)
+
+
+@one_program("a", "where")
+@documented(PARAMETERS, REDUCED, _TOTAL)
+def prod(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    promote_integers: bool = True,
+) -> Array:
+    """Multiply elements over axes.
+
+    Example:
+        >>> np.prod(np.array([1.5, 4.0]))
+        Array(6., dtype=float32)
+    """
+    refuse_out("prod", out)
+    return _total(Row("prod", "mul"), a, axis, dtype, keepdims, initial, where, promote_integers)
+
+
+@one_program("a", "where")
+@documented(PARAMETERS, REDUCED, _TOTAL)
+def nansum(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    promote_integers: bool = True,
+) -> Array:
+    """Sum elements over axes, ignoring NaN.
+
+    Example:
+        >>> np.nansum(np.array([1.0, np.nan, 2.0]))
+        Array(3., dtype=float32)
+    """
+    refuse_out("nansum", out)
+    return _total(
+        Row("nansum", "add", 0), a, axis, dtype, keepdims, initial, where, promote_integers
+    )
+
+
+@one_program("a", "where")
+@documented(PARAMETERS, REDUCED, _TOTAL)
+def nanprod(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    promote_integers: bool = True,
+) -> Array:
+    """Multiply elements over axes, ignoring NaN.
+
+    Example:
+        >>> np.nanprod(np.array([3.0, np.nan, 2.0]))
+        Array(6., dtype=float32)
+    """
+    refuse_out("nanprod", out)
+    return _total(
+        Row("nanprod", "mul", 1), a, axis, dtype, keepdims, initial, where, promote_integers
+    )
+
+
+def _extreme(row: Row, a: Any, axis: Axis, keepdims: bool, initial: Any, where: Any) -> Array:
     name, _, filling = row
-    refuse_out(name, out)
     sizes = operand_shape(a, name).dimensions
     is_empty = 0 in [sizes[each] for each in operands.axes_of(axis, len(sizes), name)]
     if initial is None and (is_empty or where is not None):
@@ -105,54 +233,170 @@ def _or_missing(row: Row, found: Any, missing: float, a: Any, axis: Axis, keepdi
     return mnp.where(is_missing, shorthand.full_like(found, missing), found)
 
 
-max = amax = _extreme("max", "The greatest element over axes, or NaN.", "max")
-min = amin = _extreme("min", "The least element over axes, or NaN.", "min")
-nanmax = _extreme("nanmax", "The greatest number over axes, else NaN.", "max", -math.inf)
-nanmin = _extreme("nanmin", "The least number over axes, else NaN.", "min", math.inf)
+@one_program("a", "where")
+@documented(PARAMETERS, REDUCED, _EXTREME)
+def max(
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Return the maximum over axes; NaN if an element is NaN.
+
+    Example:
+        >>> np.max(np.array([[1, 5], [7, 2]]), axis=1)
+        Array([5, 7], dtype=int32)
+    """
+    refuse_out("max", out)
+    return _extreme(Row("max", "max"), a, axis, keepdims, initial, where)
+
+
+@one_program("a", "where")
+@documented(PARAMETERS, REDUCED, _EXTREME)
+def min(
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Return the minimum over axes; NaN if an element is NaN.
+
+    Example:
+        >>> np.min(np.array([[1, 5], [7, 2]]), axis=1, keepdims=True)
+        Array([[1],
+               [2]], dtype=int32)
+    """
+    refuse_out("min", out)
+    return _extreme(Row("min", "min"), a, axis, keepdims, initial, where)
+
+
+amax, amin = max, min
+
+
+@one_program("a", "where")
+@documented(PARAMETERS, REDUCED, _EXTREME)
+def nanmax(
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Return the maximum over axes, ignoring NaN; NaN if all elements are NaN.
+
+    Example:
+        >>> np.nanmax(np.array([1.0, np.nan]))
+        Array(1., dtype=float32)
+    """
+    refuse_out("nanmax", out)
+    return _extreme(Row("nanmax", "max", -math.inf), a, axis, keepdims, initial, where)
+
+
+@one_program("a", "where")
+@documented(PARAMETERS, REDUCED, _EXTREME)
+def nanmin(
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Return the minimum over axes, ignoring NaN; NaN if all elements are NaN.
+
+    Example:
+        >>> np.nanmin(np.array([1.0, np.nan]))
+        Array(1., dtype=float32)
+    """
+    refuse_out("nanmin", out)
+    return _extreme(Row("nanmin", "min", math.inf), a, axis, keepdims, initial, where)
 
 
 @one_program("a")
-def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Any:
-    """The greatest minus the least element over axes."""
+@documented(PARAMETERS, REDUCED)
+def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
+    """Return the maximum minus the minimum over axes.
+
+    Raises:
+        AttributeValueError: there are no elements, or an axis is out of range.
+        ShapeError: `a` contains booleans.
+
+    Example:
+        >>> np.ptp(np.array([3, 1, 7]))
+        Array(6, dtype=int32)
+    """
     refuse_out("ptp", out)
     return ops.sub(max(a, axis, None, keepdims), min(a, axis, None, keepdims))
 
 
-@family("a", "where")
-def _truth(
-    row: Row,
-    a: Any,
+def _truth(row: Row, a: Any, axis: Axis, keepdims: bool, where: Any) -> Array:
+    return _folded(row, operands.as_bool(a, row.name), axis, keepdims, where=where)
+
+
+@one_program("a", "where")
+@documented(PARAMETERS, REDUCED, _BOOLEANS)
+def all(
+    a: ArrayLike,
     axis: Axis = None,
     out: None = None,
     keepdims: bool = False,
     *,
-    where: Any = None,
-) -> Any:
-    refuse_out(row.name, out)
-    return _folded(row, operands.as_bool(a, row.name), axis, keepdims, where=where)
+    where: ArrayLike | None = None,
+) -> Array:
+    """Test whether all elements along axes are nonzero.
+
+    Example:
+        >>> np.all(np.array([[1, 0], [2, 3]]), axis=1)
+        Array([False,  True], dtype=bool)
+    """
+    refuse_out("all", out)
+    return _truth(Row("all", "and"), a, axis, keepdims, where)
 
 
-all = _truth("all", "Whether all elements over axes are not zero.", "and")
-any = _truth("any", "Whether any element over axes is not zero.", "or")
+@one_program("a", "where")
+@documented(PARAMETERS, REDUCED, _BOOLEANS)
+def any(
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Test whether any element along axes is nonzero.
+
+    Example:
+        >>> np.any(np.array([0, 0, 4]))
+        Array(True, dtype=bool)
+    """
+    refuse_out("any", out)
+    return _truth(Row("any", "or"), a, axis, keepdims, where)
 
 
 @one_program("a")
-def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
-    """How many elements over axes are not zero."""
+@documented(PARAMETERS, REDUCED, _INTEGERS)
+def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
+    """Count nonzero elements along axes.
+
+    Example:
+        >>> np.count_nonzero(np.array([0.0, 1.0, np.nan]))
+        Array(2, dtype=int32)
+    """
     return sum(operands.as_bool(a, "count_nonzero"), axis, operands.default_int(), None, keepdims)
 
 
-@family("a")
-def _index(
-    row: Row, a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Any:
-    """The first index of the extreme element, NaN being more extreme than all numbers.
+def _index(row: Row, a: Any, axis: int | None, keepdims: bool | None) -> Array:
+    """Return the first index of the min or max; NaN wins over all numbers.
 
     Two passes of vectorised reductions: XLA:CPU runs a Reduce of pairs element by element, but of
     a few pairs, which it writes out.
     """
     name, monoid, filling = row
-    refuse_out(name, out)
     shape = operand_shape(a, name)
     x = operands.without_nan(a, name, filling)
     x, sizes, place = operands.along(transforms().stop_gradient(lifted(x)), axis, name)
@@ -192,10 +436,64 @@ def _first(is_before: Any, x: Any, at: Any, y: Any, place: Any) -> tuple[Any, An
 _first_least, _first_greatest = partial(_first, ops.lt), partial(_first, ops.gt)
 
 
-argmax = _index("argmax", "The first index of the greatest element, or of NaN.", "max")
-argmin = _index("argmin", "The first index of the least element, or of NaN.", "min")
-nanargmax = _index("nanargmax", "The first index of the greatest number, or -1.", "max", -math.inf)
-nanargmin = _index("nanargmin", "The first index of the least number, or -1.", "min", math.inf)
+@one_program("a")
+@documented(PARAMETERS, _ALONG_AXIS, _INTEGERS, _NOT_EMPTY)
+def argmax(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
+    """Return the first index of the maximum, or of NaN.
+
+    Example:
+        >>> np.argmax(np.array([1, 7, 7]))
+        Array(1, dtype=int32)
+    """
+    refuse_out("argmax", out)
+    return _index(Row("argmax", "max"), a, axis, keepdims)
+
+
+@one_program("a")
+@documented(PARAMETERS, _ALONG_AXIS, _INTEGERS, _NOT_EMPTY)
+def argmin(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
+    """Return the first index of the minimum, or of NaN.
+
+    Example:
+        >>> np.argmin(np.array([[3, 1], [0, 2]]), axis=1)
+        Array([1, 0], dtype=int32)
+    """
+    refuse_out("argmin", out)
+    return _index(Row("argmin", "min"), a, axis, keepdims)
+
+
+@one_program("a")
+@documented(PARAMETERS, _ALONG_AXIS, _INTEGERS, _NOT_EMPTY)
+def nanargmax(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
+    """Return the first index of the maximum, ignoring NaN; -1 if all are NaN.
+
+    Example:
+        >>> np.nanargmax(np.array([1.0, np.nan, 2.0]))
+        Array(2, dtype=int32)
+    """
+    refuse_out("nanargmax", out)
+    return _index(Row("nanargmax", "max", -math.inf), a, axis, keepdims)
+
+
+@one_program("a")
+@documented(PARAMETERS, _ALONG_AXIS, _INTEGERS, _NOT_EMPTY)
+def nanargmin(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
+    """Return the first index of the minimum, ignoring NaN; -1 if all are NaN.
+
+    Example:
+        >>> np.nanargmin(np.array([np.nan, 1.0, 2.0]))
+        Array(1, dtype=int32)
+    """
+    refuse_out("nanargmin", out)
+    return _index(Row("nanargmin", "min", math.inf), a, axis, keepdims)
 
 
 # Running along an axis.
@@ -276,38 +574,100 @@ def _factors(x: Any, y: Any) -> Any:
     return beside_y * ops.select(x == 0, mnp.clip(y, -most, most), y)
 
 
-@family("a")
-def _running(row: Row, a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-    refuse_out(row.name, out)
+def _running(row: Row, a: Any, axis: int | None, dtype: Any) -> Array:
     return _cumulative(row, operands.without_nan(a, row.name, row.filling), axis, dtype)
 
 
-cumsum = _running("cumsum", "The running sum along an axis.", _sum)
-cumprod = _running("cumprod", "The running product along an axis.", _product)
-nancumsum = _running("nancumsum", "The running sum of what is not NaN.", _sum, 0)
-nancumprod = _running("nancumprod", "The running product of what is not NaN.", _product, 1)
+@one_program("a")
+@documented(PARAMETERS, _ALONG_AXIS)
+def cumsum(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
+    """Return the cumulative sum along an axis.
+
+    Example:
+        >>> np.cumsum(np.array([1, 2, 3]))
+        Array([1, 3, 6], dtype=int32)
+    """
+    refuse_out("cumsum", out)
+    return _running(Row("cumsum", _sum), a, axis, dtype)
 
 
-@family("a")
-def _running_extreme(row: Row, a: Any, axis: int | None = None) -> Any:
+@one_program("a")
+@documented(PARAMETERS, _ALONG_AXIS)
+def cumprod(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
+    """Return the cumulative product along an axis.
+
+    Example:
+        >>> np.cumprod(np.array([1, 2, 3]))
+        Array([1, 2, 6], dtype=int32)
+    """
+    refuse_out("cumprod", out)
+    return _running(Row("cumprod", _product), a, axis, dtype)
+
+
+@one_program("a")
+@documented(PARAMETERS, _ALONG_AXIS)
+def nancumsum(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
+    """Return the cumulative sum along an axis, ignoring NaN.
+
+    Example:
+        >>> np.nancumsum(np.array([1.0, np.nan, 3.0]))
+        Array([1., 1., 4.], dtype=float32)
+    """
+    refuse_out("nancumsum", out)
+    return _running(Row("nancumsum", _sum, 0), a, axis, dtype)
+
+
+@one_program("a")
+@documented(PARAMETERS, _ALONG_AXIS)
+def nancumprod(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
+    """Return the cumulative product along an axis, ignoring NaN.
+
+    Example:
+        >>> np.nancumprod(np.array([2.0, np.nan, 3.0]))
+        Array([2., 2., 6.], dtype=float32)
+    """
+    refuse_out("nancumprod", out)
+    return _running(Row("nancumprod", _product, 1), a, axis, dtype)
+
+
+def _running_extreme(row: Row, a: Any, axis: int | None) -> Array:
     run = partial(transforms().associative_scan, _COMPUTATIONS[row.fold])
     return _cumulative(Row(row.name, lambda x, axis: run(x, axis=axis)), a, axis, None)
 
 
-cummax = _running_extreme("cummax", "The greatest element so far along an axis.", "max")
-cummin = _running_extreme("cummin", "The least element so far along an axis.", "min")
+@one_program("a")
+@documented(PARAMETERS, _ALONG_AXIS)
+def cummax(a: ArrayLike, axis: int | None = None) -> Array:
+    """Return the cumulative maximum along an axis.
+
+    Example:
+        >>> np.cummax(np.array([1, 3, 2]))
+        Array([1, 3, 3], dtype=int32)
+    """
+    return _running_extreme(Row("cummax", "max"), a, axis)
 
 
-@family("x")
-def _running_from(
-    row: Row,
-    x: Any,
-    /,
-    *,
-    axis: int | None = None,
-    dtype: Any = None,
-    include_initial: bool = False,
-) -> Any:
+@one_program("a")
+@documented(PARAMETERS, _ALONG_AXIS)
+def cummin(a: ArrayLike, axis: int | None = None) -> Array:
+    """Return the cumulative minimum along an axis.
+
+    Example:
+        >>> np.cummin(np.array([3, 1, 2]))
+        Array([3, 1, 1], dtype=int32)
+    """
+    return _running_extreme(Row("cummin", "min"), a, axis)
+
+
+def _running_from(row: Row, x: Any, axis: int | None, dtype: Any, include_initial: bool) -> Array:
     name, _, initial = row
     rank = operand_shape(x, name).rank
     if rank == 0 or (axis is None and rank > 1):
@@ -321,5 +681,39 @@ def _running_from(
     return result
 
 
-cumulative_sum = _running_from("cumulative_sum", "The array API's name of cumsum.", _sum, 0)
-cumulative_prod = _running_from("cumulative_prod", "The array API's cumprod.", _product, 1)
+@one_program("x")
+@documented(PARAMETERS, _CUMULATIVE)
+def cumulative_sum(
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+) -> Array:
+    """Return the cumulative sum along an axis, as in the array API.
+
+    Example:
+        >>> np.cumulative_sum(np.array([1, 2, 3]), include_initial=True)
+        Array([0, 1, 3, 6], dtype=int32)
+    """
+    return _running_from(Row("cumulative_sum", _sum, 0), x, axis, dtype, include_initial)
+
+
+@one_program("x")
+@documented(PARAMETERS, _CUMULATIVE)
+def cumulative_prod(
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+) -> Array:
+    """Return the cumulative product along an axis, as in the array API.
+
+    Example:
+        >>> np.cumulative_prod(np.array([1, 2, 3]))
+        Array([1, 2, 6], dtype=int32)
+    """
+    return _running_from(Row("cumulative_prod", _product, 1), x, axis, dtype, include_initial)

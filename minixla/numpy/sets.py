@@ -5,19 +5,32 @@ what is beyond is cut off, what is missing is filled.
 """
 
 import math
-from collections import namedtuple
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core.docstrings import documented
 from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program, with_flags
 from minixla.numpy import operands, sort_keys
-from minixla.numpy.element_functions import named
 from minixla.numpy.indexing import IndexUpdate, getitem
 from minixla.numpy.operands import convert, default_int, kind_of, lifted, operand_shape
+from minixla.numpy.shared_sections import PARAMETERS
+from minixla.typing import Array, ArrayLike
+
+_SETS = """
+Args:
+    assume_unique: ignored.
+
+Returns:
+    A vector with the common element type of the arrays.
+
+Raises:
+    ConcretizationError: an array is traced and `size` is missing.
+"""
+
 
 _ADVICE = "Give size, the number of results."
 
@@ -46,9 +59,22 @@ def _count(where: Any, size: Any, subject: str) -> int:
     return int(operands.concrete(mnp.count_nonzero(where), subject, _ADVICE))
 
 
-@with_flags
+@overload
 def unique(
-    ar: Any,
+    ar: ArrayLike,
+    return_index: Literal[False] = False,
+    return_inverse: Literal[False] = False,
+    return_counts: Literal[False] = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> Array: ...
+@overload
+def unique(
+    ar: ArrayLike,
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
@@ -56,29 +82,47 @@ def unique(
     *,
     equal_nan: bool = True,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> Any: ...
+@documented(PARAMETERS)
+@with_flags
+def unique(
+    ar: ArrayLike,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
     sorted: bool = True,
 ) -> Any:
-    """The distinct elements in ascending order, NaN last.
+    """Return the distinct elements in ascending order, NaN last.
 
     Args:
         ar: an array.
-        return_index: whether to return where each is found first, too.
-        return_inverse: whether to return the index in the result of each of `ar`, too.
-        return_counts: whether to return how often each is in `ar`, too.
-        axis: the axis whose members, arrays, are compared; None for elements.
-        equal_nan: whether all NaN are one.
-        size: how many to return, which must be given where `ar` is a traced value; what is beyond
-            is cut off, what is missing is filled.
-        fill_value: what to fill with; default: the least element.
-        sorted: whether they must be in order; they are.
+        return_index: whether to also return the first index of each.
+        return_inverse: whether to also return, for each element of `ar`, its index in the result.
+        return_counts: whether to also return how often each occurs.
+        axis: the axis along which arrays are compared; None for elements.
+        equal_nan: whether all NaN are equal.
+        fill_value: the padding; default: the least element.
+        sorted: whether the result must be in order; it always is.
 
     Returns:
-        The elements; a tuple of them and of what else is asked for.
+        The elements, or a tuple of them and of the other requested results.
 
     Raises:
-        ConcretizationError: `ar` is traced and `size` is not given.
-        AttributeValueError: there is nothing to fill with.
+        ConcretizationError: `ar` is traced and `size` is missing.
+        AttributeValueError: there is no element to pad with.
+
+    Example:
+        >>> np.unique(np.array([3, 1, 3]))
+        Array([1, 3], dtype=int32)
+        >>> np.unique(np.array([3, 1, 3]), return_counts=True)
+        (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
     """
     shape = operand_shape(ar, "unique")
     place = 0 if axis is None else operands.axis_of(axis, shape.rank, "unique")
@@ -118,25 +162,103 @@ def _distinct(rows: Any, order: Any, begins: Any, fill_value: Any, size: int) ->
     return values, index, inverse, mnp.diff(places)
 
 
-_MORE = ("indices", "inverse_indices", "counts")
+class _UniqueAllResult(NamedTuple):
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
 
 
-def _unique_of(name: str, result: str, *more: str) -> Any:
-    made: Any = namedtuple(result, ("values", *more))
-    wanted = [each in more for each in _MORE]
-
-    def public(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
-        found = unique(x, *wanted, equal_nan=False, size=size, fill_value=fill_value)
-        return made(*found) if more else found
-
-    text = f"The distinct {', '.join(('values', *more))}; every NaN is distinct. See `unique`."
-    return named(public, name, text)
+class _UniqueCountsResult(NamedTuple):
+    values: Array
+    counts: Array
 
 
-unique_all = _unique_of("unique_all", "_UniqueAllResult", *_MORE)
-unique_counts = _unique_of("unique_counts", "_UniqueCountsResult", "counts")
-unique_inverse = _unique_of("unique_inverse", "_UniqueInverseResult", "inverse_indices")
-unique_values = _unique_of("unique_values", "_UniqueValuesResult")
+class _UniqueInverseResult(NamedTuple):
+    values: Array
+    inverse_indices: Array
+
+
+_DISTINCT = """
+Args:
+    fill_value: the padding of the values; default: the least element.
+
+Raises:
+    ConcretizationError: `x` is traced and `size` is missing.
+"""
+
+
+def _unique_of(x: Any, size: int | None, fill_value: Any, *wanted: bool) -> Any:
+    return unique(x, *wanted, equal_nan=False, size=size, fill_value=fill_value)
+
+
+@documented(PARAMETERS, _DISTINCT)
+def unique_all(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> _UniqueAllResult:
+    """Return the distinct values with their indices, inverse indices and counts.
+
+    Every NaN is distinct. See `unique`.
+
+    Returns:
+        Vectors `values`, `indices` and `counts`, and `inverse_indices` of the shape of `x`.
+
+    Example:
+        >>> np.unique_all(np.array([3, 1, 3])).indices
+        Array([1, 0], dtype=int32)
+    """
+    return _UniqueAllResult(*_unique_of(x, size, fill_value, True, True, True))
+
+
+@documented(PARAMETERS, _DISTINCT)
+def unique_counts(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> _UniqueCountsResult:
+    """Return the distinct values and their counts.
+
+    Every NaN is distinct. See `unique`.
+
+    Returns:
+        Vectors `values` and `counts`.
+
+    Example:
+        >>> np.unique_counts(np.array([3, 1, 3])).counts
+        Array([1, 2], dtype=int32)
+    """
+    return _UniqueCountsResult(*_unique_of(x, size, fill_value, False, False, True))
+
+
+@documented(PARAMETERS, _DISTINCT)
+def unique_inverse(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> _UniqueInverseResult:
+    """Return the distinct values and the inverse indices.
+
+    Every NaN is distinct. See `unique`.
+
+    Returns:
+        A vector `values`, and `inverse_indices` of the shape of `x`.
+
+    Example:
+        >>> np.unique_inverse(np.array([3, 1, 3])).inverse_indices
+        Array([1, 0, 1], dtype=int32)
+    """
+    return _UniqueInverseResult(*_unique_of(x, size, fill_value, False, True))
+
+
+@documented(PARAMETERS, _DISTINCT)
+def unique_values(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
+    """Return the distinct values.
+
+    Every NaN is distinct. See `unique`.
+
+    Example:
+        >>> np.unique_values(np.array([3, 1, 3]))
+        Array([1, 3], dtype=int32)
+    """
+    return _unique_of(x, size, fill_value)
 
 
 # Sets of two arrays: runs of equal elements, of which some are chosen by whose elements they hold.
@@ -185,29 +307,50 @@ def _filled(values: Any, where: Any, size: int, fill_value: Any, default: Any = 
     return found if not size else mnp.where(exists, found, convert(fill_value, kind_of(values)))
 
 
-@with_flags
+@overload
 def intersect1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    return_indices: Literal[False] = False,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array: ...
+@overload
+def intersect1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     return_indices: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
+) -> Any: ...
+@documented(PARAMETERS, _SETS)
+@with_flags
+def intersect1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    return_indices: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
 ) -> Any:
-    """The distinct elements that are in both arrays, in ascending order; NaN is in none.
+    """Return the distinct elements that are in both arrays, in ascending order; never NaN.
 
     Args:
-        ar1: an array.
-        ar2: an array.
-        assume_unique: a promise that in each no element is twice, which has no effect.
-        return_indices: whether to return where each is found first in both arrays, too.
-        size: how many to return, which must be given where an array is traced.
-        fill_value: what to fill with beyond the last; default: the least of the result. Indices
-            are filled with the sizes of the arrays.
+        return_indices: whether to also return the first index of each in both arrays.
+        fill_value: the padding; default: the least element of the result. Indices are padded with
+            the sizes of the arrays.
 
-    Raises:
-        ConcretizationError: an array is traced and `size` is not given.
+    Returns:
+        A vector; with `return_indices` also two vectors of indices.
+
+    Example:
+        >>> np.intersect1d(np.array([1, 2, 3]), np.array([2, 3, 4]))
+        Array([2, 3], dtype=int32)
     """
     first, second = _of_two("intersect1d", ar1, ar2)
     joined = _joined(first, second)
@@ -224,40 +367,45 @@ def intersect1d(
     return result, one, _filled(other, chosen & begins_second, count, None, second.shape[0])
 
 
+@documented(PARAMETERS, _SETS)
 def setxor1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
-) -> Any:
-    """The distinct elements that are in just one of two arrays; see `intersect1d`."""
+    fill_value: ArrayLike | None = None,
+) -> Array:
+    """Return the distinct elements that are in exactly one of two arrays; see `intersect1d`.
+
+    Example:
+        >>> np.setxor1d(np.array([1, 2, 3]), np.array([2, 3, 4]))
+        Array([1, 4], dtype=int32)
+    """
     joined = _joined(*_of_two("setxor1d", ar1, ar2))
     chosen = joined.begins & (joined.of_both[0] != joined.of_both[1])
     return _filled(joined.values, chosen, _count(chosen, size, "setxor1d"), fill_value)
 
 
+@documented(PARAMETERS, _SETS)
 @with_flags
 def setdiff1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
-) -> Any:
-    """The distinct elements of an array that are not in another, in ascending order.
+    fill_value: ArrayLike | None = None,
+) -> Array:
+    """Return the distinct elements of an array that are not in another, in ascending order.
 
     Args:
-        ar1: an array.
-        ar2: an array.
-        assume_unique: a promise that in each no element is twice; the order is that of `ar1` then.
-        size: how many to return, which must be given where an array is traced.
-        fill_value: what to fill with beyond the last; default 0.
+        assume_unique: whether elements are distinct in each array; the order is then that of `ar1`.
+        fill_value: the padding; default 0.
 
-    Raises:
-        ConcretizationError: an array is traced and `size` is not given.
+    Example:
+        >>> np.setdiff1d(np.array([1, 2, 3]), np.array([2]))
+        Array([1, 3], dtype=int32)
     """
     if assume_unique:
         values = lifted(mnp.ravel(ar1))
@@ -269,32 +417,43 @@ def setdiff1d(
     return _filled(values, chosen, _count(chosen, size, "setdiff1d"), fill_value, 0)
 
 
-def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The distinct elements of two arrays, in ascending order; see `unique`."""
+@documented(PARAMETERS, _SETS)
+def union1d(
+    ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
+    """Return the distinct elements of two arrays, in ascending order; see `unique`.
+
+    Example:
+        >>> np.union1d(np.array([1, 2]), np.array([2, 3]))
+        Array([1, 2, 3], dtype=int32)
+    """
     return unique(mnp.concatenate(_of_two("union1d", ar1, ar2)), size=size, fill_value=fill_value)
 
 
+@documented(PARAMETERS)
 @one_program("element", "test_elements")
 def isin(
-    element: Any,
-    test_elements: Any,
+    element: ArrayLike,
+    test_elements: ArrayLike,
     assume_unique: bool = False,
     invert: bool = False,
     *,
     method: str = "auto",
-) -> Any:
-    """Whether each element is one of others; NaN is none.
+) -> Array:
+    """Test whether each element is in another array; never for NaN.
 
     Args:
         element: an array.
-        test_elements: the others, an array.
-        assume_unique: a promise, which has no effect.
+        test_elements: an array.
+        assume_unique: ignored.
         invert: whether to return the opposite.
-        method: "compare_all" compares all pairs; "sort" and "binary_search" sort the others and
-            search them; "auto" does so with more than 256.
+        method: "compare_all" compares all pairs; "sort" and "binary_search" sort `test_elements`
+            and search in it; "auto" searches for more than 256 elements.
 
-    Raises:
-        AttributeValueError: the method is unknown.
+    Example:
+        >>> np.isin(np.array([[1, 2], [3, 4]]), np.array([2, 3]))
+        Array([[False,  True],
+               [ True, False]], dtype=bool)
     """
     operands.refuse_others(
         method, ("auto", "compare_all", "binary_search", "sort"), "isin", "method"

@@ -7,9 +7,25 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core.docstrings import documented
 from minixla.core.tracing import one_program
 from minixla.numpy import operands, sort_keys
 from minixla.numpy.operands import convert, default_int, keep_weak, lifted, operand_shape
+from minixla.numpy.shared_sections import PARAMETERS
+from minixla.typing import Array, ArrayLike, DTypeLike
+
+_SORTING = """
+Args:
+    axis: the axis; None for the elements in row-major order.
+    kind: must be None; sorting is always stable.
+    order: must be None; elements have no fields.
+    stable: whether equal elements must keep their order; they always do.
+    descending: whether the largest elements come first, after NaN.
+    kth: an index, or several; negative ones count from the end.
+
+Raises:
+    AttributeValueError: the axis or `kth` is out of range, or `kind` or `order` is given.
+"""
 
 
 def _ordered(
@@ -25,36 +41,55 @@ def _ordered(
     return a, sort_keys.order_of(keys, place), place
 
 
+@documented(PARAMETERS, _SORTING)
 @one_program("a")
 def sort(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = -1,
     *,
     kind: None = None,
     order: None = None,
     stable: bool = True,
     descending: bool = False,
-) -> Any:
-    """The elements along an axis in ascending order, NaN last; complex by real part first."""
+) -> Array:
+    """Sort elements along an axis in ascending order, NaN last.
+
+    Complex numbers compare the real parts first.
+
+    Returns:
+        An array with the shape and element type of `a`; a vector if `axis` is None.
+
+    Example:
+        >>> np.sort(np.array([3.0, np.nan, 1.0]))
+        Array([ 1.,  3., nan], dtype=float32)
+    """
     values, found, place = _ordered("sort", a, axis, descending, kind, order)
     return keep_weak(sort_keys.taken_along(lifted(values), found, place), a)
 
 
+@documented(PARAMETERS, _SORTING)
 @one_program("a")
 def argsort(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = -1,
     *,
     kind: None = None,
     order: None = None,
     stable: bool = True,
     descending: bool = False,
-    dtype: Any = None,
-) -> Any:
-    """The indices along an axis that put the elements into order, equal ones as they are.
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Return the indices along an axis that sort the elements; see `sort`.
 
-    Arguments and errors are those of `sort`; `dtype` is the integer type of the result, by default
-    the default one.
+    Args:
+        dtype: the integer type of the result; default: the default one.
+
+    Returns:
+        Integers with the shape of `a`; a vector if `axis` is None.
+
+    Example:
+        >>> np.argsort(np.array([30, 10, 20]))
+        Array([1, 2, 0], dtype=int32)
     """
     _, found, _ = _ordered("argsort", a, axis, descending, kind, order)
     return lifted(convert(found, operands.requested_type(dtype, "argsort", default_int())))
@@ -69,38 +104,51 @@ def _checked_kth(subject: str, a: Any, kth: Any, axis: int) -> None:
             raise operands.value_error(subject, "kth is out of bounds", advice, kth=kth)
 
 
+@documented(PARAMETERS, _SORTING)
 @one_program("a")
-def partition(a: Any, kth: int | Sequence[int], axis: int = -1) -> Any:
-    """The elements along an axis, the kth where it is in order, less ones before it.
+def partition(a: ArrayLike, kth: int | Sequence[int], axis: int = -1) -> Array:
+    """Arrange elements so that the kth is in its sorted position, with smaller ones before it.
 
     Returns:
-        All in order, as `sort` gives them, which is one of the ways to part them.
+        All elements in the order of `sort`, which is a valid partition.
 
-    Raises:
-        AttributeValueError: `kth` or the axis is out of bounds.
+    Example:
+        >>> np.partition(np.array([3, 4, 1, 2]), 0)[0]
+        Array(1, dtype=int32)
     """
     _checked_kth("partition", a, kth, axis)
     return sort(a, axis)
 
 
+@documented(PARAMETERS, _SORTING)
 @one_program("a")
-def argpartition(a: Any, kth: int | Sequence[int], axis: int = -1) -> Any:
-    """The indices along an axis of the elements that `partition` gives; see there."""
+def argpartition(a: ArrayLike, kth: int | Sequence[int], axis: int = -1) -> Array:
+    """Return the indices along an axis of the result of `partition`.
+
+    Example:
+        >>> np.argpartition(np.array([3, 4, 1, 2]), 0)[0]
+        Array(2, dtype=int32)
+    """
     _checked_kth("argpartition", a, kth, axis)
     return argsort(a, axis)
 
 
+@documented(PARAMETERS)
 @one_program("keys")
-def lexsort(keys: Sequence[Any], axis: int = -1) -> Any:
-    """The indices along an axis that put elements into the order of several keys.
+def lexsort(keys: Sequence[Any], axis: int = -1) -> Array:
+    """Return the indices along an axis that sort by several keys.
 
     Args:
-        keys: arrays of one shape, or an array of them along its first axis; the last is the most
-            significant.
+        keys: arrays of one shape, or an array of them along its first axis; the last key is the
+            most significant.
         axis: the axis.
 
-    Raises:
-        ShapeError: there is no key, or their shapes differ.
+    Returns:
+        Integers with the shape of a key.
+
+    Example:
+        >>> np.lexsort((np.array([1, 0, 0]), np.array([5, 5, 4])))
+        Array([2, 1, 0], dtype=int32)
     """
     return _keys_sorted(*operands.members(keys, "lexsort"), axis=axis)
 
@@ -123,26 +171,31 @@ def _keys_sorted(*given: Any, axis: int) -> Any:
 _METHODS = ("scan", "scan_unrolled", "sort", "compare_all")
 
 
+@documented(PARAMETERS)
 @one_program("a", "v", "sorter")
 def searchsorted(
-    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
-) -> Any:
-    """Where in the ascending vector `a` the values `v` would be put in.
+    a: ArrayLike,
+    v: ArrayLike,
+    side: str = "left",
+    sorter: ArrayLike | None = None,
+    *,
+    method: str = "scan",
+) -> Array:
+    """Return the indices at which values would be inserted into a sorted vector.
 
     Args:
         a: a vector in ascending order, NaN last.
-        v: an array.
         side: "left" before equal elements, "right" after them.
-        sorter: the indices that put `a` into order, where it is not in order.
-        method: "compare_all" compares all pairs; "scan", "scan_unrolled" and "sort" are one binary
+        sorter: the indices that sort `a`, if it is not sorted.
+        method: "compare_all" compares all pairs; "scan", "scan_unrolled" and "sort" use a binary
             search.
 
     Returns:
-        Indices from 0 to the size of `a`, of the shape of `v`.
+        Indices from 0 to the size of `a`, with the shape of `v`.
 
-    Raises:
-        ShapeError: `a` is no vector.
-        AttributeValueError: `side` or `method` is something else.
+    Example:
+        >>> np.searchsorted(np.array([1, 2, 4]), np.array([0, 2, 3]))
+        Array([0, 1, 2], dtype=int32)
     """
     operands.refuse_others(side, ("left", "right"), "searchsorted", "side")
     operands.refuse_others(method, _METHODS, "searchsorted", "method")
@@ -159,18 +212,25 @@ def searchsorted(
     return mnp.sum(is_before, -1, np.int32)
 
 
+@documented(PARAMETERS)
 @one_program("x", "bins")
-def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
-    """The number of the bin that each element is in: 0 before the first edge.
+def digitize(
+    x: ArrayLike,
+    bins: ArrayLike | Sequence[ArrayLike] | str,
+    right: bool = False,
+    *,
+    method: str | None = None,
+) -> Array:
+    """Return the index of the bin of each element; 0 before the first edge.
 
     Args:
-        x: an array.
         bins: the edges, a vector in ascending or descending order.
-        right: whether a bin includes its right edge and not its left one.
+        right: whether a bin includes its right edge, not its left one.
         method: see `searchsorted`.
 
-    Raises:
-        ShapeError: `bins` is no vector.
+    Example:
+        >>> np.digitize(np.array([0.5, 1.0, 9.0]), np.array([1.0, 2.0]))
+        Array([0, 1, 2], dtype=int32)
     """
     size = operands.shape_of_rank(bins, (1,), "digitize", "Give a vector of edges.").size
     if not size:

@@ -1,20 +1,43 @@
 """Means and variances; differences, integrals and interpolation along an axis."""
 
 import math
-from typing import Any
+from typing import Any, Literal, overload
 
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core.docstrings import documented
 from minixla.core.element_types import ElementType
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
-from minixla.numpy.element_functions import Row, family, refuse_complex, root
+from minixla.numpy.element_functions import refuse_complex, root
 from minixla.numpy.indexing import getitem
 from minixla.numpy.operands import Axis, axes_of, convert_all, inexact_operand, kind_of, lifted
+from minixla.numpy.shared_sections import PARAMETERS, REDUCED
+from minixla.typing import Array, ArrayLike, DTypeLike
 from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.elementwise.promotion import inexact_type
 from minixla_ops.helpers import shorthand
+
+_OF_MEANS = """
+Args:
+    dtype: the type to compute in and return; default: that of `a`, or float for integers.
+
+Returns:
+    An array with the element type of `a`, or float for integers, and the shape of `a` without the
+    axes, or with size 1 there if `keepdims`. The mean of no elements is NaN.
+"""
+_OF_VARIANCES = """
+Args:
+    dtype: the type to compute in; default: that of `a`, or float for integers.
+    ddof: a scalar to subtract from the count in the divisor. The result is NaN if the divisor is
+        not positive.
+    mean: the mean, with the axes kept, if it is known.
+    correction: another name of `ddof`.
+
+Returns:
+    A real array with the shape of `a` without the axes, or with size 1 there if `keepdims`.
+"""
 
 
 def _present(a: Any, where: Any, subject: str, skips_nan: bool) -> Any:
@@ -35,47 +58,71 @@ def _count(a: Any, axis: Axis, keepdims: bool, mask: Any, kind: ElementType) -> 
     return math.prod([shape.dimensions[each] for each in axes_of(axis, shape.rank, "mean")])
 
 
-@family("a", "where")
 def _mean(
-    row: Row,
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    where: Any = None,
-) -> Any:
-    name, _, filling = row
-    operands.refuse_out(name, out)
+    name: str, skips_nan: bool, a: Any, axis: Axis, dtype: Any, keepdims: bool, where: Any
+) -> Array:
     kind = operands.requested_type(dtype, name, inexact_type(kind_of(a, name)))
     work = operands.widened(kind) if dtype is None else kind
-    mask = _present(a, where, name, filling is not None)
+    mask = _present(a, where, name, skips_nan)
     count = _count(a, axis, keepdims, mask, work)
     total = mnp.sum(a, axis, work, None, keepdims, None, mask)
     return lifted(convert(operators.divide(total, count), kind))
 
 
-mean = _mean("mean", "The mean over axes.")
-nanmean = _mean("nanmean", "The mean over axes of what is not NaN.", None, 0)
-
-
-@family("a", "where", "mean")
-def _spread(
-    row: Row,
-    a: Any,
+@one_program("a", "where")
+@documented(PARAMETERS, REDUCED, _OF_MEANS)
+def mean(
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
-    ddof: int = 0,
     keepdims: bool = False,
-    where: Any = None,
-    mean: Any = None,
-    correction: int | float | None = None,
-) -> Any:
-    name, finish, filling = row
-    operands.refuse_out(name, out)
+    where: ArrayLike | None = None,
+) -> Array:
+    """Take the mean over axes.
+
+    Example:
+        >>> np.mean(np.array([[1, 2], [3, 5]]), axis=0)
+        Array([2. , 3.5], dtype=float32)
+    """
+    operands.refuse_out("mean", out)
+    return _mean("mean", False, a, axis, dtype, keepdims, where)
+
+
+@one_program("a", "where")
+@documented(PARAMETERS, REDUCED, _OF_MEANS)
+def nanmean(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Take the mean over axes, ignoring NaN.
+
+    Example:
+        >>> np.nanmean(np.array([1.0, np.nan, 3.0]))
+        Array(2., dtype=float32)
+    """
+    operands.refuse_out("nanmean", out)
+    return _mean("nanmean", True, a, axis, dtype, keepdims, where)
+
+
+def _variance(
+    name: str,
+    skips_nan: bool,
+    a: Any,
+    axis: Axis,
+    dtype: Any,
+    ddof: Any,
+    keepdims: bool,
+    where: Any,
+    mean: Any,
+    correction: Any,
+) -> Array:
     axes_of(axis, operands.operand_shape(a, name).rank, name)  # its errors name this function
-    mask = _present(a, where, name, filling is not None)
+    mask = _present(a, where, name, skips_nan)
     own = kind_of(a, name)
     wanted = operands.requested_type(dtype, name, inexact_type(own))
     work, kind = operands.widened(wanted), wanted.real if dtype is None else wanted
@@ -84,7 +131,7 @@ def _spread(
         advice = "Leave dtype out, or give a complex one; the result is real."
         raise operands.value_error(name, problem, advice, dtype=dtype)
     # A number in place of NaN, so that no NaN comes back through the derivative.
-    x = lifted(convert(operands.without_nan(a, name, filling), work))
+    x = lifted(convert(operands.without_nan(a, name, 0 if skips_nan else None), work))
     if mean is None:
         mean = mnp.mean(x, axis, work, None, True, mask)
     apart = operators.subtract(x, convert(mean, work))
@@ -101,30 +148,139 @@ def _spread(
     result = convert(operators.divide(total, count), kind)
     if (is_positive := count > 0) is not True:
         result = mnp.where(is_positive, result, shorthand.full_like(result, math.nan))
-    return finish(lifted(result))
+    return lifted(result)
 
 
-var = _spread("var", "The mean over axes of |a - mean|**2, a real number.", lifted)
-std = _spread("std", "The square root of `var`; its derivative at 0 is 0.", root)
-nanvar = _spread("nanvar", "The variance over axes of what is not NaN.", lifted, 0)
-nanstd = _spread("nanstd", "The square root of `nanvar`; its derivative at 0 is 0.", root, 0)
+@one_program("a", "where", "mean")
+@documented(PARAMETERS, REDUCED, _OF_VARIANCES)
+def var(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+    correction: float | None = None,
+) -> Array:
+    """Compute the variance over axes: the mean of |a - mean|**2.
+
+    Example:
+        >>> np.var(np.array([1.0, 3.0]), ddof=1)
+        Array(2., dtype=float32)
+    """
+    operands.refuse_out("var", out)
+    return _variance("var", False, a, axis, dtype, ddof, keepdims, where, mean, correction)
 
 
+@one_program("a", "where", "mean")
+@documented(PARAMETERS, REDUCED, _OF_VARIANCES)
+def std(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+    correction: float | None = None,
+) -> Array:
+    """Compute the square root of `var`; its derivative at 0 is 0.
+
+    Example:
+        >>> np.std(np.array([1.0, 3.0]))
+        Array(1., dtype=float32)
+    """
+    operands.refuse_out("std", out)
+    return root(_variance("std", False, a, axis, dtype, ddof, keepdims, where, mean, correction))
+
+
+@one_program("a", "where", "mean")
+@documented(PARAMETERS, REDUCED, _OF_VARIANCES)
+def nanvar(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+    correction: float | None = None,
+) -> Array:
+    """Compute the variance over axes, ignoring NaN.
+
+    Example:
+        >>> np.nanvar(np.array([1.0, np.nan, 3.0]))
+        Array(1., dtype=float32)
+    """
+    operands.refuse_out("nanvar", out)
+    return _variance("nanvar", True, a, axis, dtype, ddof, keepdims, where, mean, correction)
+
+
+@one_program("a", "where", "mean")
+@documented(PARAMETERS, REDUCED, _OF_VARIANCES)
+def nanstd(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+    correction: float | None = None,
+) -> Array:
+    """Compute the square root of `nanvar`; its derivative at 0 is 0.
+
+    Example:
+        >>> np.nanstd(np.array([1.0, np.nan, 3.0]))
+        Array(1., dtype=float32)
+    """
+    operands.refuse_out("nanstd", out)
+    return root(_variance("nanstd", True, a, axis, dtype, ddof, keepdims, where, mean, correction))
+
+
+@overload
+def average(
+    a: ArrayLike,
+    axis: Axis = None,
+    weights: ArrayLike | None = None,
+    returned: Literal[False] = False,
+    keepdims: bool = False,
+) -> Array: ...
+@overload
+def average(
+    a: ArrayLike,
+    axis: Axis = None,
+    weights: ArrayLike | None = None,
+    returned: bool = False,
+    keepdims: bool = False,
+) -> Any: ...
+@documented(PARAMETERS)
 @one_program("a", "weights")
 def average(
-    a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, keepdims: bool = False
+    a: ArrayLike,
+    axis: Axis = None,
+    weights: ArrayLike | None = None,
+    returned: bool = False,
+    keepdims: bool = False,
 ) -> Any:
-    """The mean over axes, each element counted with a weight.
+    """Take the weighted mean over axes.
 
     Args:
-        a: an array.
-        axis: an axis or several; None for all.
-        weights: of the shape of `a`, or of its axes; default: ones.
-        returned: whether to return the sum of weights too.
-        keepdims: whether the axes stay, with size 1.
+        weights: an array of the shape of `a`, or of its axes; default: ones.
+        returned: whether to also return the sum of the weights.
 
-    Raises:
-        ShapeError: the weights have another shape.
+    Returns:
+        An array of a float type with the shape of `a` without the axes, or with size 1 there if
+        `keepdims`; with `returned` a pair of it and the sums of the weights.
+
+    Example:
+        >>> np.average(np.array([1.0, 3.0]), weights=np.array([3, 1]))
+        Array(1.5, dtype=float32)
     """
     if weights is None:
         result = mean(inexact_operand(a, "average"), axis, None, None, keepdims)
@@ -132,93 +288,42 @@ def average(
         total = mnp.full((), _count(a, axis, keepdims, None, kind), kind)
     else:
         both = convert_all("average", [a, weights])
-        a, weights = (inexact_operand(x, "average") for x in both)
-        weights = operands.weights_for("average", a, weights, axis)
-        total = mnp.sum(weights, axis, None, None, keepdims)
-        result = mnp.sum(a * weights, axis, None, None, keepdims) / total
+        values, factors = (inexact_operand(x, "average") for x in both)
+        factors = operands.weights_for("average", values, factors, axis)
+        total = mnp.sum(factors, axis, None, None, keepdims)
+        result = mnp.sum(values * factors, axis, None, None, keepdims) / total
     if not returned:
         return result
     return result, mnp.broadcast_to(total, operands.operand_shape(result, "average").dimensions)
-
-
-@one_program("m", "y", "fweights", "aweights")
-def cov(
-    m: Any,
-    y: Any = None,
-    rowvar: bool = True,
-    bias: bool = False,
-    ddof: int | None = None,
-    fweights: Any = None,
-    aweights: Any = None,
-    dtype: Any = None,
-) -> Any:
-    """The covariance matrix of variables.
-
-    Args:
-        m: a matrix whose rows are variables and whose columns are observations; or a vector.
-        y: more variables, in the same form.
-        rowvar: False where variables are columns.
-        bias: whether to divide by the number of observations instead of one less.
-        ddof: the number to subtract from it, whatever `bias` says.
-        fweights: how often each observation counts, a vector of integers.
-        aweights: how much each observation counts, a vector.
-        dtype: the type to compute in and return, at least float.
-
-    Raises:
-        ShapeError: an array has more than two dimensions, or weights are no vectors.
-    """
-    given = [m] if y is None else [m, y]
-    common = operands.common_type("cov", *given)
-    kind = inexact_type(operands.requested_type(dtype, "cov", common))
-    rows = []
-    for each in given:
-        shape = operands.shape_of_rank(each, range(3), "cov", "Give two dimensions or fewer.")
-        is_turned = not rowvar and shape.rank == 2 and shape.dimensions[0] != 1
-        x = convert(each, kind)
-        rows.append(mnp.transpose(x) if is_turned else x)
-    data = mnp.vstack(rows)
-    correction = (0 if bias else 1) if ddof is None else ddof
-    weights: Any = None
-    for each in (fweights, aweights):
-        if each is not None:
-            operands.shape_of_rank(each, (1,), "cov", "Give a weight for each observation.")
-            each = convert(each, kind.real)
-            weights = each if weights is None else weights * each
-    centered = data - mnp.expand_dims(average(data, 1, weights), 1)
-    turned = mnp.conjugate(mnp.transpose(centered if weights is None else centered * weights))
-    total = data.shape[1] if weights is None else mnp.sum(weights)
-    if aweights is not None:
-        correction = correction * mnp.sum(weights * aweights) / total
-    return mnp.squeeze(mnp.matmul(centered, turned) / (total - correction))
-
-
-@one_program("x", "y")
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
-    """The matrix of correlation coefficients; arguments as for `cov`."""
-    covariance = cov(x, y, rowvar, dtype=dtype)
-    if covariance.ndim == 0:
-        return covariance / covariance
-    deviations = ops.sqrt(mnp.real(mnp.diagonal(covariance)))
-    return covariance / mnp.expand_dims(deviations, 1) / deviations
 
 
 def _span(a: Any, axis: int, start: int | None, stop: int | None) -> Any:
     return getitem(a, (*[slice(None)] * axis, slice(start, stop)))
 
 
+@documented(PARAMETERS)
 @one_program("a", "prepend", "append")
-def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    """The difference of each element and the one before, `n` times; of booleans if they differ.
+def diff(
+    a: ArrayLike,
+    n: int = 1,
+    axis: int = -1,
+    prepend: ArrayLike | None = None,
+    append: ArrayLike | None = None,
+) -> Array:
+    """Subtract from each element the one before, `n` times; booleans are compared.
 
     Args:
-        a: an array.
-        n: how often.
-        axis: along which axis.
-        prepend: what to put before `a` first; a scalar is repeated.
-        append: what to put after it.
+        n: the number of repetitions.
+        axis: the axis.
+        prepend: an array to put before `a` first; a scalar is repeated.
+        append: an array to put after it.
 
-    Raises:
-        AttributeValueError: `n` is negative.
+    Returns:
+        An array with the element type of `a`, shorter by `n` along the axis.
+
+    Example:
+        >>> np.diff(np.array([1, 4, 9, 16]), n=2)
+        Array([2, 2], dtype=int32)
     """
     shape = operands.operand_shape(a, "diff")
     times = operands.static_size(n, "diff", "n")
@@ -236,24 +341,25 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     return result
 
 
+@documented(PARAMETERS)
 @one_program()
-def gradient(f: Any, *varargs: Any, axis: Axis = None, edge_order: int | None = None) -> Any:
-    """Central differences along axes, one-sided at the ends.
+def gradient(
+    f: ArrayLike, *varargs: ArrayLike, axis: Axis = None, edge_order: int | None = None
+) -> Any:
+    """Compute central differences along axes, one-sided at the ends.
 
     Args:
         f: an array.
-        varargs: nothing (1); or the distance of neighbours, or a vector of their places: one for
-            all axes, or one for each.
-        axis: an axis or several; None for all.
-        edge_order: 1 (the default) or 2, the power of the distance that the error at the ends
-            grows by.
+        *varargs: the spacing (default 1), or a vector of coordinates: one for all axes, or one for
+            each.
+        edge_order: 1 (default) or 2, the order of accuracy at the ends.
 
     Returns:
-        An array like `f`, or a list of one for each axis.
+        An array like `f`, or a list with one for each axis.
 
-    Raises:
-        AttributeValueError: an axis has no more elements than `edge_order`, or the distances do
-            not fit.
+    Example:
+        >>> np.gradient(np.array([1.0, 4.0, 9.0]))
+        Array([3., 4., 5.], dtype=float32)
     """
     together = convert_all("gradient", [f, *varargs])
     values, *given = (inexact_operand(x, "gradient") for x in together)
@@ -310,24 +416,30 @@ def _end(x: Any, axis: int, at: int) -> Any:
     return _span(x, axis, at, at + 1 or None) if getattr(x, "ndim", 0) else x
 
 
+@documented(PARAMETERS)
 @one_program("x", "xp", "fp", "left", "right", "period")
 def interp(
-    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
-) -> Any:
-    """Linear interpolation between points.
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    left: ArrayLike | str | None = None,
+    right: ArrayLike | str | None = None,
+    period: ArrayLike | None = None,
+) -> Array:
+    """Interpolate linearly between points.
 
     Args:
-        x: where values are wanted.
-        xp: the points' places, an ascending vector.
-        fp: the points' values.
-        left: the value before the first point; default: the point's; "extrapolate" goes on with
-            the line through the first two.
+        x: the coordinates at which to interpolate.
+        xp: the coordinates of the points, an ascending vector.
+        fp: the values at the points.
+        left: the value before the first point, which is the default; "extrapolate" continues the
+            line through the first two points.
         right: the same after the last point.
-        period: the period of `x`, in which `xp` need not ascend; it takes the place of left and
-            right.
+        period: the period of `x`, in place of left and right; then `xp` need not ascend.
 
-    Raises:
-        ShapeError: `xp` and `fp` are not vectors of one size.
+    Example:
+        >>> np.interp(np.array([0.5, 5.0]), np.array([0.0, 1.0]), np.array([10.0, 20.0]))
+        Array([15., 20.], dtype=float32)
     """
     points = [operands.operand_shape(each, "interp") for each in (xp, fp)]
     if points[0].rank != 1 or points[0].dimensions != points[1].dimensions:
@@ -355,8 +467,8 @@ def interp(
     near, distance = mnp.where(is_last, f1, f0), x - mnp.where(is_last, x1, x0)
     is_alone = is_point | is_open & (distance == 0)
     result = near + mnp.where(is_alone, 0, distance) * mnp.where(is_alone, 0, slope)
+    before: Any = fp[0] if left is None else left
+    after: Any = fp[-1] if right is None else right
     if left != "extrapolate":
-        result = mnp.where(x < xp[0], fp[0] if left is None else left, result)
-    if right == "extrapolate":
-        return result
-    return mnp.where(x > xp[-1], fp[-1] if right is None else right, result)
+        result = mnp.where(x < xp[0], before, result)
+    return result if right == "extrapolate" else mnp.where(x > xp[-1], after, result)

@@ -9,6 +9,7 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core.docstrings import documented
 from minixla.core.element_types import F32
 from minixla.core.errors import ShapeError
 from minixla.core.tracing import one_program, weak_type_of, with_flags
@@ -22,6 +23,8 @@ from minixla.numpy.operands import (
     marked,
     operand_shape,
 )
+from minixla.numpy.shared_sections import PARAMETERS, SQUARE
+from minixla.typing import Array, ArrayLike
 from minixla_ops.elementwise.promotion import inexact_type
 from minixla_ops.helpers.shorthand import as_tuple
 from minixla_ops.linear_algebra.matrices import adjoint, diagonal, product
@@ -87,20 +90,22 @@ def _solved(a: Any, b: Any) -> Any:
     return ops.lu_solve(a, lu, permutation, b)
 
 
+@documented(PARAMETERS)
 @one_program("a", "b")
-def solve(a: Any, b: Any) -> Any:
-    """The x with a x = b, by LU factors; NaN or infinite where a is singular.
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
+    """Solve a x = b by LU factors; x is NaN or infinite where a is singular.
 
     Args:
         a: square matrices [..., n, n].
-        b: a vector [n], or matrices [..., n, k]; the other axes of both broadcast.
-
-    Returns:
-        An array [..., n], or [..., n, k].
+        b: a vector [n], or matrices [..., n, k]; the leading axes broadcast.
 
     Raises:
-        MatrixError: `a` is no square matrix, or stack of such.
+        MatrixError: `a` is not a square matrix or a stack of square matrices.
         ShapeError: `b` has another number of rows.
+
+    Example:
+        >>> np.linalg.solve(np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([2.0, 2.0]))
+        Array([1. , 0.5], dtype=float32)
     """
     matrices(a, "solve", square=True)
     left, right = operand_shape(a, "solve"), operand_shape(b, "solve")
@@ -144,12 +149,15 @@ def _inverse_jvp(primals: Any, tangents: Any) -> Any:
     return found, -product(found, product(tangent, found))
 
 
+@documented(PARAMETERS, SQUARE)
 @one_program("a")
-def inv(a: Any) -> Any:
-    """The inverses of square matrices [..., n, n]; infinite or NaN where one is singular.
+def inv(a: ArrayLike) -> Array:
+    """Invert square matrices; the inverse of a singular matrix is infinite or NaN.
 
-    Raises:
-        MatrixError: `a` is no square matrix, or stack of such.
+    Example:
+        >>> np.linalg.inv(np.array([[2.0, 0.0], [0.0, 4.0]]))
+        Array([[0.5 , 0.  ],
+               [0.  , 0.25]], dtype=float32)
     """
     return keep_weak(computed(with_rule(_inverse, _inverse_jvp), a, "inv", square=True), a)
 
@@ -214,14 +222,16 @@ def _by_singular_values(a: Any) -> Any:
     return mnp.where(has_rank, found * _polynomial(small), 0)
 
 
+@documented(PARAMETERS, SQUARE)
 @one_program("a")
-def det(a: Any) -> Any:
-    """The determinants of square matrices [..., n, n].
+def det(a: ArrayLike) -> Array:
+    """Compute the determinants of square matrices.
 
-    The derivative is that by cofactors, for singular matrices too, and so is the second one.
+    First and second derivatives are exact for singular matrices too.
 
-    Raises:
-        MatrixError: `a` is no square matrix, or stack of such.
+    Example:
+        >>> np.linalg.det(np.array([[1.0, 2.0], [3.0, 4.0]])).round(4)
+        Array(-2., dtype=float32)
     """
     return keep_weak(computed(with_rule(_determinant, _determinant_jvp), a, "det", square=True), a)
 
@@ -259,19 +269,24 @@ def _slogdet_jvp(primals: Any, tangents: Any) -> Any:
 
 
 @one_program("a")
-def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
-    """The determinants of square matrices [..., n, n] as signs and logarithms of sizes.
+def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
+    """Compute the sign and the logarithm of the absolute value of determinants.
 
     Args:
-        a: square matrices.
-        method: the factors to compute them of: "lu" (also for None) or "qr".
+        a: square matrices [..., n, n].
+        method: the factorization to use: "lu" (also for None) or "qr".
 
     Returns:
-        `sign`, of size 1, or 0; and `logabsdet`, -inf for 0.
+        `sign`, with absolute value 1 or 0, and `logabsdet`, -inf for a determinant of 0.
 
     Raises:
-        MatrixError: `a` is no square matrix, or stack of such.
+        MatrixError: `a` is not a square matrix or a stack of square matrices.
         AttributeValueError: the method is unknown.
+
+    Example:
+        >>> sign, size = np.linalg.slogdet(np.array([[0.0, 1.0], [1.0, 0.0]]))
+        >>> sign, np.abs(size)
+        (Array(-1., dtype=float32), Array(0., dtype=float32))
     """
     operands.refuse_others(method or "lu", ("lu", "qr"), "slogdet", "method")
     function = _slogdet_by_qr if method == "qr" else _slogdet
@@ -280,20 +295,26 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
 
 
 @one_program("a")
-def qr(a: Any, mode: str = "reduced") -> Any:
-    """Factors a = q r of matrices [..., m, n]: q has orthonormal columns, r is upper triangular.
+def qr(a: ArrayLike, mode: str = "reduced") -> Any:
+    """Factor matrices: a = q r, where q has orthonormal columns and r is upper triangular.
 
     Args:
-        a: matrices.
-        mode: "reduced" (or "full") for min(m, n) columns of q, "complete" for m; "r" for r alone;
-            "raw" for the transpose of what LAPACK's geqrf gives, and its factors tau.
+        a: matrices [..., m, n].
+        mode: "reduced" (or "full") for min(m, n) columns of q, "complete" for m columns, "r" for
+            only r, "raw" for the transposed result of LAPACK's geqrf and its factors tau.
 
     Returns:
-        `Q` and `R`, in mode "r" R, in mode "raw" h and tau under these names.
+        `Q` and `R`; in mode "r" only R, in mode "raw" h and tau under these names.
 
     Raises:
-        MatrixError: `a` is no matrix, or stack of such.
+        MatrixError: `a` is not a matrix or a stack of matrices.
         AttributeValueError: the mode is unknown.
+
+    Example:
+        >>> q, r = np.linalg.qr(np.array([[3.0, 1.0], [4.0, 2.0]]))
+        >>> (q @ r).round(4)
+        Array([[3., 1.],
+               [4., 2.]], dtype=float32)
     """
     operands.refuse_others(mode, ("reduced", "full", "complete", "r", "raw"), "qr", "mode")
     if mode == "raw":
@@ -304,21 +325,23 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     return r if mode == "r" else QRResult(q, r)
 
 
+@documented(PARAMETERS, SQUARE)
 @one_program("a")
-def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
-    """The triangular factors of Hermitian positive definite matrices: a = l l^H, or u^H u.
+def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
+    """Compute the triangular factors of Hermitian positive definite matrices: a = l l^H, or u^H u.
 
     Args:
-        a: square matrices [..., n, n].
-        upper: whether to give u, not l.
-        symmetrize_input: whether to take the mean of `a` and its conjugate transpose; else the
+        upper: whether to return u, not l.
+        symmetrize_input: whether to use the mean of `a` and its conjugate transpose; if not, the
             other triangle is not read.
 
     Returns:
-        An array like a; NaN where a matrix is not positive definite.
+        An array like `a`; NaN where a matrix is not positive definite.
 
-    Raises:
-        MatrixError: `a` is no square matrix, or stack of such.
+    Example:
+        >>> np.linalg.cholesky(np.array([[4.0, 2.0], [2.0, 5.0]]))
+        Array([[2., 0.],
+               [1., 2.]], dtype=float32)
     """
     value = matrices(a, "cholesky", square=True)
     value = (value + adjoint(value)) / 2 if symmetrize_input else value
@@ -369,25 +392,30 @@ def _least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
 
 @with_flags
 def lstsq(
-    a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False
-) -> tuple[Any, Any, Any, Any]:
-    """The x for which the sum of squares of b - a x is least, by singular values.
+    a: ArrayLike, b: ArrayLike, rcond: ArrayLike | None = None, *, numpy_resid: bool = False
+) -> tuple[Array, Array, Array, Array]:
+    """Return the x that minimizes the sum of squares of b - a x, by singular values.
 
-    Where several are, the one of least norm.
+    If there are several, return the one with the least norm.
 
     Args:
         a: a matrix [m, n].
         b: a vector [m], or a matrix [m, k].
-        rcond: singular values below this times the largest count as 0; below 0 it is eps, None
-            stands for eps times the larger one of m and n.
-        numpy_resid: whether the residuals have no elements where NumPy gives none: for ranks below
-            n, and m <= n. The rank must be known then.
+        rcond: singular values below rcond times the largest count as 0. A negative value stands for
+            eps, and None for eps times max(m, n).
+        numpy_resid: whether to return empty residuals where NumPy does: for ranks below n, and m <=
+            n. The rank must then be known while tracing.
 
     Returns:
         x [n] or [n, k]; the sums of squares [1] or [k]; the rank of `a`; its singular values.
 
     Raises:
-        MatrixError: `a` is no matrix, or `b` has another number of rows.
+        MatrixError: `a` is not a matrix, or `b` has another number of rows.
+
+    Example:
+        >>> x, _, rank, _ = np.linalg.lstsq(np.array([[1.0], [1.0]]), np.array([1.0, 3.0]))
+        >>> x.round(4), rank
+        (Array([2.], dtype=float32), Array(1, dtype=int32))
     """
     x, squares, rank, s = _least_squares(a, b, rcond)
     if numpy_resid:
@@ -398,19 +426,18 @@ def lstsq(
     return x, squares, rank, s
 
 
-def tensorinv(a: Any, ind: int = 2) -> Any:
-    """The inverse of an array as a linear map: of `tensordot(a, x, ind)`.
+@documented(PARAMETERS)
+def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
+    """Invert an array as the linear map `tensordot(a, x, ind)`.
 
     Args:
-        a: an array whose first axes have together as many elements as the others.
-        ind: how many axes are the first ones.
+        a: an array; its first axes have as many elements in total as the others.
+        ind: the number of first axes.
 
-    Returns:
-        An array with the other axes in front.
-
-    Raises:
-        ShapeError: the axes do not fit.
-        AttributeValueError: `ind` is not positive.
+    Example:
+        >>> a = np.eye(6).reshape(2, 3, 6)
+        >>> np.linalg.tensorinv(a, ind=2).shape
+        (6, 2, 3)
     """
     shape, count = operand_shape(a, "tensorinv"), operands.static_int(ind, "tensorinv", "ind")
     if count <= 0:
@@ -423,19 +450,18 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     return mnp.reshape(inv(square), (*others, *first))
 
 
-def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
-    """The x with tensordot(a, x, x.ndim) = b.
+@documented(PARAMETERS)
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
+    """Solve tensordot(a, x, x.ndim) = b.
 
     Args:
-        a: an array with the axes of b first, and as many elements in the others.
+        a: an array with the axes of `b` first, and as many elements in the others.
         b: an array.
-        axes: axes of `a` to move to its end before.
+        axes: axes of `a` to move to its end first.
 
-    Returns:
-        An array with the other axes of a.
-
-    Raises:
-        ShapeError: the axes do not fit.
+    Example:
+        >>> np.linalg.tensorsolve(2 * np.eye(4).reshape(2, 2, 4), np.ones((2, 2)))
+        Array([0.5, 0.5, 0.5, 0.5], dtype=float32)
     """
     axes = () if axes is None else operands.listed(axes)
     moved = mnp.moveaxis(a, axes, tuple(range(-len(axes), 0))) if axes else a

@@ -1,20 +1,21 @@
 """Functions that take elements by index, and that find where elements are."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core.docstrings import documented
 from minixla.core.element_types import S64
 from minixla.core.shapes import Shape
 from minixla.core.tracing import host_array, one_program
 from minixla.numpy import indexing, operands
-from minixla.numpy.element_functions import placeable
 from minixla.numpy.indexing import IndexUpdate, getitem
-from minixla.numpy.operands import Axis, concrete, convert, default_int, lifted, operand_shape
+from minixla.numpy.operands import concrete, convert, default_int, lifted, operand_shape
+from minixla.numpy.shared_sections import PARAMETERS
+from minixla.typing import Array, ArrayLike
 from minixla_ops.elementwise import operators
 from minixla_ops.helpers import shorthand
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers
@@ -35,66 +36,79 @@ def _integers(indices: Any, subject: str, of_flags: bool = False) -> Any:
     return indices
 
 
+@documented(PARAMETERS)
 @one_program("a", "indices")
 def take(
-    a: Any,
-    indices: Any,
+    a: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = None,
     out: None = None,
     mode: str | None = None,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
-    fill_value: Any = None,
-) -> Any:
-    """The elements of `a` at some indices of an axis.
+    fill_value: ArrayLike | None = None,
+) -> Array:
+    """Return the elements at some indices of an axis.
 
     Args:
-        a: an array.
         indices: integers; negative ones count from the end.
         axis: the axis; None for the elements in row-major order.
-        out: not supported.
-        mode: what indices out of bounds give: "fill" (the default) `fill_value`, "clip" the
-            nearest element, "wrap" the element of the remainder.
-        unique_indices: a promise, which has no effect.
-        indices_are_sorted: a promise, which has no effect.
-        fill_value: default: NaN, or an integer type's extreme value.
+        mode: the treatment of indices out of bounds: "fill" (the default) gives `fill_value`,
+            "clip" the nearest element, "wrap" the element at the remainder.
+        unique_indices: ignored.
+        indices_are_sorted: ignored.
+        fill_value: default: NaN, or the minimum or maximum of an integer type.
 
-    Raises:
-        AttributeValueError: the mode is unknown.
+    Returns:
+        An array whose axis is replaced by those of `indices`; of their shape if `axis` is None.
+
+    Example:
+        >>> np.take(np.array([10, 20, 30]), np.array([2, 0, -1]))
+        Array([30, 10, 30], dtype=int32)
     """
     operands.refuse_out("take", out)
     a, sizes, place = operands.along(a, axis, "take")
     indices = _integers(indices, "take", of_flags=True)
     if mode in ("wrap", "clip"):
-        indices = _brought_inside("take", indices, sizes[place], mode, "an index")
+        size = sizes[place]
+        indices = lifted(indices) % size if mode == "wrap" else mnp.clip(indices, 0, size - 1)
         mode = "promise_in_bounds"
     index = (*[slice(None)] * place, indices)
     return getitem(a, index, "fill" if mode is None else indexing.checked_mode(mode), fill_value)
 
 
+@documented(PARAMETERS)
 @one_program("arr", "indices")
 def take_along_axis(
-    arr: Any,
-    indices: Any,
+    arr: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = -1,
     mode: str | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
     *,
     wrap_negative_indices: bool | None = None,
-) -> Any:
-    """For each place of `indices` the element of `arr` at that place, but for the axis.
+) -> Array:
+    """Return the elements at indices along an axis, which differ by position on other axes.
 
     Args:
-        arr: an array.
-        indices: integers, of the rank of `arr`; all sizes but that of the axis broadcast.
+        indices: integers with the rank of `arr`; all sizes except that of the axis broadcast.
         axis: the axis; None for the elements in row-major order.
-        mode: what indices out of bounds give: "fill" (the default) `fill_value`, "clip" the
-            nearest element, "promise_in_bounds" that there are none.
-        fill_value: default: NaN, or an integer type's extreme value.
-        wrap_negative_indices: False where negative indices are out of bounds.
+        mode: the treatment of indices out of bounds: "fill" (the default) gives `fill_value`,
+            "clip" the nearest element; "promise_in_bounds" asserts that there are none.
+        fill_value: default: NaN, or the minimum or maximum of an integer type.
+        wrap_negative_indices: False if negative indices are out of bounds.
+
+    Returns:
+        An array of the shape that `arr` and `indices` broadcast to, with the size of `indices`
+        along the axis.
 
     Raises:
-        IndexError: the shapes do not fit, or the indices are no integers.
+        IndexError: the shapes do not match, or the indices are not integers.
+
+    Example:
+        >>> np.take_along_axis(np.array([[10, 20], [30, 40]]), np.array([[1], [0]]), axis=1)
+        Array([[20],
+               [30]], dtype=int32)
     """
     indices = _integers(indices, "take_along_axis")
     arr, own, place = operands.along(arr, axis, "take_along_axis")
@@ -119,7 +133,7 @@ def take_along_axis(
     found = ops.gather(whole, chosen, numbers, (1,) * rank)
     if (indexing.checked_mode(mode) or "fill") == "fill":
         is_inside = (chosen >= 0) & (chosen < own[place])
-        missing = indexing.fill_of(kind) if fill_value is None else fill_value
+        missing: Any = indexing.fill_of(kind) if fill_value is None else fill_value
         found = ops.select(is_inside, found, shorthand.full_like(found, missing))
     return operands.keep_weak(found, arr)
 
@@ -127,17 +141,28 @@ def take_along_axis(
 # Where elements are.
 
 
-def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
-    """The indices of the elements that are not zero: an array for each axis, in row-major order.
+@documented(PARAMETERS)
+def nonzero(
+    a: ArrayLike,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
+) -> tuple[Array, ...]:
+    """Return the indices of nonzero elements: an array for each axis, in row-major order.
 
     Args:
         a: an array of one dimension or more.
-        size: how many indices to return, which must be given where `a` is a traced value; what is
-            beyond is cut off, what is missing is filled.
-        fill_value: an index, or one for each axis, to fill with; default 0.
+        fill_value: an index, or one for each axis, to pad with; default 0.
+
+    Returns:
+        A tuple of vectors of integers, one for each axis.
 
     Raises:
-        ConcretizationError: `a` is traced and `size` is not given.
+        ConcretizationError: `a` is traced and `size` is missing.
+
+    Example:
+        >>> np.nonzero(np.array([[1, 0], [0, 2]]))
+        (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
     """
     shape = operand_shape(a, "nonzero")
     if not shape.rank:
@@ -161,47 +186,102 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     return tuple(found)
 
 
-def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The indices, in row-major order, of the elements that are not zero; see `nonzero`."""
+@documented(PARAMETERS)
+def flatnonzero(
+    a: ArrayLike,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
+) -> Array:
+    """Return the indices, in row-major order, of nonzero elements; see `nonzero`.
+
+    Args:
+        fill_value: an index to pad with; default 0.
+
+    Raises:
+        ConcretizationError: `a` is traced and `size` is missing.
+
+    Example:
+        >>> np.flatnonzero(np.array([[1, 0], [0, 2]]))
+        Array([0, 3], dtype=int32)
+    """
     return nonzero(mnp.ravel(a), size=size, fill_value=fill_value)[0]
 
 
-def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The index vectors of the elements that are not zero, one a row; see `nonzero`."""
+@documented(PARAMETERS)
+def argwhere(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
+    """Return the indices of nonzero elements as rows of a matrix; see `nonzero`.
+
+    Args:
+        fill_value: an index, or one for each axis, to pad with; default 0.
+
+    Returns:
+        A matrix of integers with a column for each dimension of `a`.
+
+    Raises:
+        ConcretizationError: `a` is traced and `size` is missing.
+
+    Example:
+        >>> np.argwhere(np.array([[1, 0], [0, 2]]))
+        Array([[0, 0],
+               [1, 1]], dtype=int32)
+    """
     rank = operand_shape(a, "argwhere").rank
     places = nonzero(a if rank else mnp.atleast_1d(a), size=size, fill_value=fill_value)
     found = mnp.transpose(mnp.stack(places))
     return found if rank else getitem(found, (slice(None), slice(0, 0)))
 
 
-def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
-    """The elements, in row-major order, where the condition is true; see `compress`."""
+@documented(PARAMETERS)
+def extract(
+    condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0
+) -> Array:
+    """Return the elements, in row-major order, where the condition is true; see `compress`.
+
+    Args:
+        condition: a boolean (or a number, true if nonzero) for each element.
+
+    Raises:
+        ConcretizationError: the condition is traced and `size` is missing.
+
+    Example:
+        >>> x = np.array([[1, 5], [7, 2]])
+        >>> np.extract(x > 3, x)
+        Array([5, 7], dtype=int32)
+    """
     return compress(mnp.ravel(condition), arr, size=size, fill_value=fill_value)
 
 
+@documented(PARAMETERS)
 def compress(
-    condition: Any,
-    a: Any,
+    condition: ArrayLike,
+    a: ArrayLike,
     axis: int | None = None,
     *,
     size: int | None = None,
-    fill_value: Any = 0,
+    fill_value: ArrayLike = 0,
     out: None = None,
-) -> Any:
-    """The elements of an axis where the condition is true.
+) -> Array:
+    """Return the elements of an axis where the condition is true.
 
     Args:
-        condition: a vector of booleans (or numbers: true where not zero).
-        a: an array.
+        condition: a vector of booleans, or of numbers, which are true if nonzero.
         axis: the axis; None for the elements in row-major order.
-        size: how many elements to return, which must be given where the condition is a traced
-            value; what is beyond is cut off, what is missing is filled.
-        fill_value: the number to fill with.
-        out: not supported.
+        size: the number of results, required if the condition is traced. More are cut off, fewer
+            are padded.
+
+    Returns:
+        An array with fewer elements along the axis; a vector if `axis` is None.
 
     Raises:
-        ConcretizationError: the condition is traced and `size` is not given.
-        IndexError: the condition is true where the axis has no element.
+        ConcretizationError: the condition is traced and `size` is missing.
+        IndexError: the condition is true beyond the end of the axis.
+
+    Example:
+        >>> np.compress(np.array([True, False, True]), np.array([1, 2, 3]))
+        Array([1, 3], dtype=int32)
     """
     operands.refuse_out("compress", out)
     operands.shape_of_rank(condition, (1,), "compress", "Give a vector of booleans.")
@@ -213,140 +293,3 @@ def compress(
         raise operands.index_error("compress", "the condition is true beyond the axis", advice)
     (indices,) = nonzero(inside, size=size, fill_value=count)
     return take(a, indices, place, mode="fill", fill_value=fill_value)
-
-
-def trim_zeros(filt: Any, trim: str = "fb", axis: Axis = None) -> Any:
-    """An array without the zeros at its ends, which must be known.
-
-    Args:
-        filt: an array.
-        trim: "f" for zeros in front, "b" for those behind, "fb" for both.
-        axis: an axis or several, of which what is all zeros is cut off; None for all.
-
-    Raises:
-        ConcretizationError: `filt` is traced.
-        AttributeValueError: `trim` is something else.
-    """
-    ends = "".join(sorted(trim.lower()))
-    operands.refuse_others(ends, ("b", "bf", "f"), "trim_zeros", "trim")
-    present = concrete(filt, "trim_zeros", "Use mx.numpy.where(x == 0, y, x).") != 0
-    index = [slice(None)] * present.ndim
-    for each in operands.axes_of(axis, present.ndim, "trim_zeros"):
-        others = tuple([at for at in range(present.ndim) if at != each])
-        places = np.flatnonzero(present.any(others))
-        first, last = (int(places[0]), int(places[-1]) + 1) if places.size else (0, 0)
-        index[each] = slice(first if "f" in ends else 0, last if "b" in ends or not last else None)
-    return getitem(filt, tuple(index))
-
-
-def _brought_inside(subject: str, numbers: Any, size: int, mode: str, what: str) -> Any:
-    """Integers brought into [0, size) as `mode` says: "raise", "wrap" or "clip"."""
-    numbers = _integers(numbers, subject)
-    if mode == "wrap":
-        return lifted(numbers) % size
-    if mode == "clip":
-        return mnp.clip(numbers, 0, size - 1)
-    known = concrete(numbers, subject, 'Give mode="clip" or mode="wrap".')
-    if mode != "raise" or (known.size and (known.min() < 0 or known.max() >= size)):
-        problem, given = f"{what} is out of range, or the mode is unknown", f"given {numbers!r}"
-        raise operands.value_error(subject, problem, f"Give 0 to {size - 1}.", given, mode=mode)
-    return lifted(numbers)
-
-
-def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
-    """Each element from the choice whose number is in `a`.
-
-    Args:
-        a: integers.
-        choices: a sequence of arrays, which broadcast with `a`.
-        out: not supported.
-        mode: "clip" takes the nearest choice for numbers out of range, "wrap" the remainder's;
-            "raise" needs known numbers.
-
-    Raises:
-        AttributeValueError: a number is out of range, or the mode is unknown.
-    """
-    operands.refuse_out("choose", out)
-    if not isinstance(choices, Sequence) and not getattr(choices, "ndim", 0):
-        advice = "Give a sequence of arrays, or an array of them."
-        raise operands.shape_error("choose", "choices are no sequence", advice, choices=choices)
-    numbers = _brought_inside("choose", a, len(choices), mode, "a number")
-    result = choices[len(choices) - 1]
-    for at in reversed(range(len(choices))):
-        result = mnp.where(numbers == at, choices[at], result)
-    return result
-
-
-@placeable("out_sharding")
-def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:
-    """How often each number from 0 occurs, or the sum of the weights where it does.
-
-    Args:
-        x: a vector of integers or truth values; negative ones count as 0.
-        weights: a number for each.
-        minlength: how long the result is at least.
-        length: how long the result is, which must be given where `x` is a traced value.
-
-    Raises:
-        ConcretizationError: `x` is traced and `length` is not given.
-        ShapeError: `x` is no such vector, or `weights` has another shape.
-    """
-    x = _integers(x, "bincount", of_flags=True)
-    given = operands.shape_of_rank(x, (1,), "bincount", "Flatten it: x.ravel().")
-    if length is None:
-        known = concrete(x, "bincount", "Give length, the length of the result.")
-        length = max(minlength, int(known.max()) + 1 if known.size else 0)
-    amounts: Any = np.ones((), default_int().dtype) if weights is None else weights
-    each = operand_shape(amounts, "bincount")
-    if weights is not None and each.dimensions != given.dimensions:
-        advice, problem = "Give a weight for each number.", "weights have another shape than x"
-        raise operands.shape_error("bincount", problem, advice, f"x {given}", f"weights {each}")
-    kind = each.element_type
-    return IndexUpdate(mnp.zeros((length,), kind), mnp.maximum(x, 0)).add(amounts, mode="drop")
-
-
-@one_program("indices")
-def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
-    """The index along each axis of elements given by their number in row-major order."""
-    sizes = operands.static_sizes(shape, "unravel_index")
-    rest, found = lifted(_integers(indices, "unravel_index", of_flags=True)), []
-    for size in reversed(sizes):
-        host_array(size, Shape(default_int()), "unravel_index", "a size")
-        rest, index = mnp.divmod(rest, size)
-        found.append(index)
-    beyond, before = rest > 0, rest < -1
-    pairs = zip(sizes, reversed(found), strict=True)
-    return tuple([mnp.where(beyond, size - 1, mnp.where(before, 0, at)) for size, at in pairs])
-
-
-def ravel_multi_index(
-    multi_index: Sequence[Any],
-    dims: Sequence[int],
-    mode: str = "raise",
-    order: str = "C",
-    *,
-    dtype: Any = None,
-) -> Any:
-    """The number, in row-major ("C") or column-major ("F") order, of elements given by indices.
-
-    Args:
-        multi_index: an array of integers for each axis.
-        dims: the sizes of the axes.
-        mode: "clip" takes the nearest index for those out of range, "wrap" the remainder; "raise"
-            needs known indices.
-        order: "C" or "F".
-        dtype: the result's; default: that of the indices.
-
-    Raises:
-        AttributeValueError: an index is out of range, or the mode is unknown.
-    """
-    several, sizes = operands.listed(multi_index), operands.static_sizes(dims, "ravel_multi_index")
-    if len(several) != len(sizes):
-        problem = f"there are {len(several)} indices for {len(sizes)} dimensions"
-        raise operands.shape_error("ravel_multi_index", problem, "Give one for each.")
-    pairs = list(zip(several, sizes, strict=True))
-    total: Any = None
-    for indices, size in pairs if order == "C" else reversed(pairs):
-        inside = _brought_inside("ravel_multi_index", indices, size, mode, "an index")
-        total = inside if total is None else total * size + inside
-    return total if dtype is None else mnp.astype(total, dtype)

@@ -1,16 +1,21 @@
 """`ufunc`: functions of elements with reduce, accumulate, at, outer and reduceat."""
 
 from collections.abc import Callable
-from inspect import signature
-from typing import Any
+from inspect import Signature, signature
+from typing import Any, Generic, ParamSpec
 
 import minixla.numpy as mnp
+from minixla.core.docstrings import documented
 from minixla.core.tracebacks import hide_frames
 from minixla.numpy import operands
 from minixla.numpy.element_functions import transforms
 from minixla.numpy.mapping import vectorize
 from minixla.numpy.operands import lifted, operand_shape
+from minixla.numpy.shared_sections import PARAMETERS
+from minixla.typing import Array
 from minixla_ops.elementwise.operators import convert
+
+Parameters = ParamSpec("Parameters")
 
 # Ufuncs' methods that are functions of their own, by the ufunc's name.
 FOLDS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
@@ -19,7 +24,7 @@ _RUNNING = {"add": "cumsum", "multiply": "cumprod", "maximum": "cummax", "minimu
 _UPDATES = {"add": "add", "multiply": "multiply", "maximum": "max", "minimum": "min"}
 
 
-class ufunc:
+class ufunc(Generic[Parameters]):
     """A function of elements that broadcasts, as NumPy's of this name.
 
     Args:
@@ -33,7 +38,7 @@ class ufunc:
 
     def __init__(
         self,
-        func: Callable[..., Any],
+        func: Callable[Parameters, Any],
         /,
         nin: int,
         nout: int,
@@ -48,7 +53,8 @@ class ufunc:
         self.nin = operands.static_size(nin, self.__name__, "nin")
         self.nout = operands.static_size(nout, self.__name__, "nout")
         self.nargs, self.identity = self.nin + self.nout, identity
-        self._call = call or vectorize(func)
+        self._call: Callable[..., Any] = call or vectorize(func)
+        self.__signature__: Signature | None = None
 
     def __repr__(self) -> str:
         return f"<minixla.numpy.ufunc {self.__name__!r}>"
@@ -56,13 +62,14 @@ class ufunc:
     def __reduce__(self) -> Any:
         return self.__name__
 
-    def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
-        """The results for arrays, which broadcast; `out` and `where` are not supported."""
+    def __call__(self, *args: Parameters.args, **options: Parameters.kwargs) -> Array:
+        """The results for arrays, which broadcast; `out` and `where` must be None."""
         try:
-            if out is not None or where is not None:
+            given = {name: value for name, value in options.items() if value is not None}
+            if not given.keys().isdisjoint(("out", "where")):
                 advice = "Use the function's result, and choose with mx.numpy.where."
                 self._refuse("out and where are not supported", advice)
-            return self._call(*args)
+            return self._call(*args, **given)
         except Exception as error:
             hide_frames(error)
             raise
@@ -207,17 +214,39 @@ class ufunc:
         return mnp.moveaxis(result, 0, axis)
 
 
-def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
-    """A `ufunc` of a function of scalars; arguments are those of `ufunc`."""
+@documented(PARAMETERS)
+def frompyfunc(
+    func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None
+) -> ufunc[...]:
+    """Create a `ufunc` from a function of scalars.
+
+    Args:
+        func: a function of `nin` scalars.
+        nin: the number of arguments.
+        nout: the number of results.
+        identity: the identity element, if there is one.
+
+    Returns:
+        A `ufunc`.
+
+    Example:
+        >>> largest = np.frompyfunc(lambda x, y: np.where(x > y, x, y), 2, 1)
+        >>> largest.outer(np.array([1, 4]), np.array([2, 3]))
+        Array([[2, 3],
+               [4, 4]], dtype=int32)
+    """
     return ufunc(func, nin, nout, identity=identity)
 
 
-def with_methods(identity: Any = None) -> Callable[[Any], ufunc]:
-    """Makes a ufunc of a function of arrays, of one argument or two."""
+def with_methods(
+    identity: Any = None,
+) -> Callable[[Callable[Parameters, Array]], ufunc[Parameters]]:
+    """Make a ufunc of a function of arrays, of one argument or two."""
 
-    def made(function: Any) -> ufunc:
-        return ufunc(
-            function, len(signature(function).parameters), 1, identity=identity, call=function
-        )
+    def made(function: Callable[Parameters, Array]) -> ufunc[Parameters]:
+        declared = signature(function)
+        result = ufunc(function, len(declared.parameters), 1, identity=identity, call=function)
+        result.__signature__ = declared
+        return result
 
     return made

@@ -2,7 +2,6 @@
 
 import builtins
 from collections.abc import Sequence
-from jax._src.core import Primitive
 from jax.random import ball as ball
 from jax.random import binomial as binomial
 from jax.random import chisquare as chisquare
@@ -16,6 +15,7 @@ from jax.random import multivariate_normal as multivariate_normal
 from jax.random import orthogonal as orthogonal
 from jax.random import pareto as pareto
 from jax.random import poisson as poisson
+from jax.random import random_gamma_p as random_gamma_p
 from jax.random import rayleigh as rayleigh
 from jax.random import t as t
 from jax.random import triangular as triangular
@@ -116,6 +116,4 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: Any = ..., dtype: DTypeLik
 
 def clone(key: KeyLike) -> Array:
     """The same key, for those who draw the same numbers on purpose."""
-
-random_gamma_p: Primitive
 

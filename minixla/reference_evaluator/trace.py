@@ -36,6 +36,10 @@ class ReferenceTracer(tracers.Tracer):
     def _concrete(self, wanted: str) -> Any:
         return self.data
 
+    def to_concrete_value(self) -> Any:
+        """Return the value, which is known."""
+        return self.data
+
 
 class ReferenceTrace(Trace):
     """Evaluates operations at once, in NumPy: in declared types, or floats in double."""

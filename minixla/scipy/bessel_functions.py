@@ -13,6 +13,7 @@ import jax
 import minixla.numpy as mnp
 from minixla.numpy.element_functions import Function, with_derivatives
 from minixla.scipy.real_functions import of_reals
+from minixla.typing import Array, ArrayLike
 
 # Up to `_NEAR` use the power series; from `_FAR` on a series for the difference of both orders.
 _NEAR, _FAR = 4.0, 30.0
@@ -99,24 +100,44 @@ def _unscaled(order: int) -> Function:
 
 
 @of_reals()
-def i0(x: Any) -> Any:
-    """The modified Bessel function of order 0. SciPy: special.i0."""
+def i0(x: ArrayLike) -> Array:
+    """Compute the modified Bessel function of order 0 (JAX: `jax.scipy.special.i0`).
+
+    Example:
+        >>> mx.scipy.special.i0(1.0)
+        Array(1.266066, dtype=float32, weak_type=True)
+    """
     return _unscaled(0)(x)
 
 
 @of_reals()
-def i1(x: Any) -> Any:
-    """The modified Bessel function of order 1. SciPy: special.i1."""
+def i1(x: ArrayLike) -> Array:
+    """Compute the modified Bessel function of order 1 (JAX: `jax.scipy.special.i1`).
+
+    Example:
+        >>> mx.scipy.special.i1(1.0)
+        Array(0.5651591, dtype=float32, weak_type=True)
+    """
     return _unscaled(1)(x)
 
 
 @of_reals()
-def i0e(x: Any) -> Any:
-    """I0(x) exp(-|x|), the scaled modified Bessel function of order 0. SciPy: special.i0e."""
+def i0e(x: ArrayLike) -> Array:
+    """Compute I0(x) exp(-|x|), the scaled Bessel function (JAX: `jax.scipy.special.i0e`).
+
+    Example:
+        >>> mx.scipy.special.i0e(1.0)
+        Array(0.46575963, dtype=float32, weak_type=True)
+    """
     return _scaled(0)(x)
 
 
 @of_reals()
-def i1e(x: Any) -> Any:
-    """I1(x) exp(-|x|), the scaled modified Bessel function of order 1. SciPy: special.i1e."""
+def i1e(x: ArrayLike) -> Array:
+    """Compute I1(x) exp(-|x|), the scaled Bessel function (JAX: `jax.scipy.special.i1e`).
+
+    Example:
+        >>> mx.scipy.special.i1e(1.0)
+        Array(0.20791042, dtype=float32, weak_type=True)
+    """
     return _scaled(1)(x)

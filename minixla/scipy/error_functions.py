@@ -11,10 +11,12 @@ import jax
 
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core.docstrings import documented
 from minixla.core.element_types import F32
 from minixla.numpy.element_functions import Function, mended, with_derivatives
-from minixla.numpy.operands import kind_of
-from minixla.scipy.real_functions import of_reals, upper_digits
+from minixla.numpy.operands import kind_of, lifted
+from minixla.scipy.real_functions import SHARED, of_reals, upper_digits
+from minixla.typing import Array, ArrayLike
 
 _ROOT = math.sqrt(0.5)
 # (x + 4) exp(x * x) erfc(x) for x >= 0, by Chebyshev polynomials of 8 / (x + 4) - 1: the first of
@@ -65,29 +67,52 @@ _falling, _rising, _density = map(_gaussian, (-1, 1, -0.5))
 
 
 @of_reals()
-def erf(x: Any) -> Any:
-    """2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x. SciPy: special.erf."""
+def erf(x: ArrayLike) -> Array:
+    """Compute the integral of 2 / sqrt(pi) exp(-t * t) from 0 to x (JAX: `jax.scipy.special.erf`).
+
+    Example:
+        >>> mx.scipy.special.erf(1.0)
+        Array(0.8427008, dtype=float32, weak_type=True)
+    """
     return ops.erf(x)
 
 
 @of_reals(lambda y, x: -2 / math.sqrt(math.pi) * _falling(x))
-def erfc(x: Any) -> Any:
-    """1 - erf(x), right in its last digits far out, too. SciPy: special.erfc."""
+def erfc(x: ArrayLike) -> Array:
+    """Compute 1 - erf(x), accurately for large x (JAX: `jax.scipy.special.erfc`).
+
+    Example:
+        >>> mx.scipy.special.erfc(1.0)
+        Array(0.15729924, dtype=float32, weak_type=True)
+    """
+    x = lifted(x)
     far = mnp.maximum(x, _FAR)
     return mended(ops.erfc(x), x > _FAR, lambda: scaled_complement(far) * _falling(far))
 
 
 @of_reals()
-def erfcx(x: Any) -> Any:
-    """exp(x * x) erfc(x). SciPy: special.erfcx."""
+def erfcx(x: ArrayLike) -> Array:
+    """Compute exp(x * x) erfc(x) (JAX: `jax.scipy.special.erfcx`).
+
+    Example:
+        >>> mx.scipy.special.erfcx(1.0)
+        Array(0.4275836, dtype=float32, weak_type=True)
+    """
+    x = lifted(x)
     is_below = x < 0
     above = scaled_complement(mnp.where(is_below, -x, x))
     return mnp.where(is_below, 2 * _rising(mnp.minimum(x, 0)) - above, above)
 
 
 @of_reals(lambda y, x: _density(x) / math.sqrt(2 * math.pi))
-def ndtr(x: Any) -> Any:
-    """The normal distribution's cumulative function. SciPy: special.ndtr."""
+def ndtr(x: ArrayLike) -> Array:
+    """Compute the cumulative normal distribution (JAX: `jax.scipy.special.ndtr`).
+
+    Example:
+        >>> mx.scipy.special.ndtr(1.0)
+        Array(0.8413447, dtype=float32, weak_type=True)
+    """
+    x = lifted(x)
     far = mnp.maximum(-x, _FAR)
     share = 0.5 * ops.erfc(-x * _ROOT)
     return mended(share, x < -_FAR, lambda: 0.5 * scaled_complement(far * _ROOT) * _density(far))
@@ -109,32 +134,54 @@ def _log_ndtr(x: Any) -> Any:
     return mnp.where(x < -4, left, mnp.where(is_low, mnp.log(share), mnp.log1p(-share)))
 
 
-def log_ndtr(x: Any, series_order: int = 3) -> Any:
-    """The logarithm of the normal distribution's cumulative function. SciPy: special.log_ndtr.
+@documented(SHARED)
+def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
+    """Compute the logarithm of ndtr (JAX: `jax.scipy.special.log_ndtr`).
 
     Args:
-        x: an array of reals.
-        series_order: has no meaning here: far to the left it is not a series that is summed.
+        series_order: ignored; no series is used far to the left.
+
+    Example:
+        >>> mx.scipy.special.log_ndtr(-10.0)
+        Array(-53.231285, dtype=float32, weak_type=True)
     """
     del series_order
     return _log_ndtr(x)
 
 
 @of_reals()
-def expit(x: Any) -> Any:
-    """The logistic function, 1 / (1 + exp(-x)). SciPy: special.expit."""
+def expit(x: ArrayLike) -> Array:
+    """Compute the logistic function, 1 / (1 + exp(-x)) (JAX: `jax.scipy.special.expit`).
+
+    Example:
+        >>> mx.scipy.special.expit(0.0)
+        Array(0.5, dtype=float32, weak_type=True)
+    """
     return ops.logistic(x)
 
 
 @of_reals(lambda y, p: math.sqrt(2 * math.pi) * mnp.exp(0.5 * y * y))
-def ndtri(p: Any) -> Any:
-    """The inverse of ndtr. SciPy: special.ndtri."""
+def ndtri(p: ArrayLike) -> Array:
+    """Compute the inverse of ndtr (JAX: `jax.scipy.special.ndtri`).
+
+    Args:
+        p: an array of reals in [0, 1].
+
+    Example:
+        >>> mx.scipy.special.ndtri(0.75)
+        Array(0.6744898, dtype=float32, weak_type=True)
+    """
     return jax.scipy.special.ndtri(p)
 
 
 @of_reals(lambda y, x: 0.5 * math.sqrt(math.pi) * mnp.exp(y * y))
-def erfinv(x: Any) -> Any:
-    """The inverse of erf. SciPy: special.erfinv."""
+def erfinv(x: ArrayLike) -> Array:
+    """Compute the inverse of erf (JAX: `jax.scipy.special.erfinv`).
+
+    Example:
+        >>> mx.scipy.special.erfinv(0.5)
+        Array(0.47693628, dtype=float32, weak_type=True)
+    """
     found, size = ops.erf_inv(x), mnp.abs(x)
 
     def stepped() -> Any:

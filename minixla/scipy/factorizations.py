@@ -6,15 +6,30 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core.docstrings import documented
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
 from minixla.numpy.operands import convert, lifted, operand_shape
 from minixla.numpy.systems import matrices
+from minixla.typing import Array, ArrayLike
 from minixla_ops.elementwise.promotion import inexact_type
 from minixla_ops.linear_algebra.lu import permutation_of
 from minixla_ops.linear_algebra.matrices import permuted, triangle
 from minixla_ops.linear_algebra.solving import solve_by_lu
 
+#: Sections that solvers and factorizations share.
+SHARED = """
+Args:
+    a: an array [..., n, n].
+    b: [n] or [..., n, k].
+    overwrite_a: ignored; arrays do not change.
+    overwrite_b: ignored; arrays do not change.
+    debug: ignored.
+    check_finite: ignored; NaN gives NaN.
+
+Raises:
+    MatrixError: `a` is not a square matrix or a stack of square matrices.
+"""
 TRANSPOSES = dict(enumerate(("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")))
 
 
@@ -30,24 +45,29 @@ def pair(value: Any, subject: str, name: str) -> tuple[Any, Any]:
     raise operands.value_error(subject, f"{name} is no pair", advice, **{name: value})
 
 
+@documented(SHARED)
 @one_program("a")
 def lu(
-    a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> tuple[Any, ...]:
-    """Factors of matrices: a = p l u, where p permutes rows.
+    a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Any:
+    """Factor matrices: a = p l u, where p permutes rows (JAX: `jax.scipy.linalg.lu`).
 
     Args:
         a: an array [..., m, n].
-        permute_l: whether to give p l and u alone.
-        overwrite_a: of no matter.
-        check_finite: of no matter.
+        permute_l: whether to return only p l and u.
 
     Returns:
-        p [..., m, m], l [..., m, k] with ones on the diagonal, and u [..., k, n], for k the smaller
-        one of m and n; or p l and u.
+        p [..., m, m], l [..., m, k] with ones on the diagonal, and u [..., k, n], for k = min(m,
+        n); or p l and u.
 
     Raises:
-        MatrixError: `a` is no matrix, or stack of such.
+        MatrixError: `a` is not a matrix or a stack of matrices.
+
+    Example:
+        >>> p, l, u = mx.scipy.linalg.lu(np.float32([[1, 2], [4, 4]]))
+        >>> u
+        Array([[4., 4.],
+               [0., 1.]], dtype=float32)
     """
     value = matrices(a, "lu")
     m, n = value.shape[-2:]
@@ -64,45 +84,60 @@ def lu(
     return permuted(whole, back), lower, upper
 
 
+@documented(SHARED)
 @one_program("a")
-def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
-    """The factors of matrices in one array, and the row that each row was exchanged with.
+def lu_factor(
+    a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, Array]:
+    """Return the factors of matrices in one array, and the exchanges of rows.
+
+    JAX: `jax.scipy.linalg.lu_factor`.
 
     Args:
         a: an array [..., m, n].
-        overwrite_a: of no matter.
-        check_finite: of no matter.
 
     Returns:
-        u in the upper triangle of an array like a, l without its diagonal in the lower one; and s32
-        [..., min(m, n)].
+        An array like `a` with u in the upper triangle and l, without its diagonal, in the lower
+        one; and the row that each row was exchanged with, s32 [..., min(m, n)].
 
     Raises:
-        MatrixError: `a` is no matrix, or stack of such.
+        MatrixError: `a` is not a matrix or a stack of matrices.
+
+    Example:
+        >>> factors, exchanges = mx.scipy.linalg.lu_factor(np.float32([[1, 2], [4, 4]]))
+        >>> exchanges
+        Array([1, 1], dtype=int32)
     """
     return ops.lu(matrices(a, "lu_factor"))[:2]
 
 
+@documented(SHARED)
 def lu_solve(
     lu_and_piv: tuple[Any, Any],
-    b: Any,
+    b: ArrayLike,
     trans: int = 0,
     overwrite_b: bool = False,
     check_finite: bool = True,
-) -> Any:
-    """The x with a x = b, by what `lu_factor` gives of a.
+) -> Array:
+    """Solve a x = b with the result of `lu_factor` for a (JAX: `jax.scipy.linalg.lu_solve`).
 
     Args:
         lu_and_piv: the factors [..., n, n], and the exchanges of rows.
-        b: matrices [..., n, k]; or vectors [..., n], with one axis less than the factors.
-        trans: 0 for a, 1 for its transpose, 2 for its conjugate transpose in place of it.
-        overwrite_b: of no matter.
-        check_finite: of no matter.
+        b: matrices [..., n, k], or vectors [..., n] with one axis less than the factors.
+        trans: 0 for a, 1 for its transpose, 2 for its conjugate transpose.
+
+    Returns:
+        x, an array like `b`.
 
     Raises:
-        MatrixError: the factors are no square matrix, or stack of such.
+        MatrixError: the factors are not a square matrix or a stack of square matrices.
         ShapeError: `b` has another number of rows.
-        AttributeValueError: `lu_and_piv` is no pair, or `trans` is something else.
+        AttributeValueError: `lu_and_piv` is not a pair, or `trans` is unknown.
+
+    Example:
+        >>> factors = mx.scipy.linalg.lu_factor(np.float32([[2, 0], [0, 4]]))
+        >>> mx.scipy.linalg.lu_solve(factors, np.float32([2, 8]))
+        Array([1., 2.], dtype=float32)
     """
     operands.refuse_others(trans, TRANSPOSES, "lu_solve", "trans")
     return _lu_solve(*pair(lu_and_piv, "lu_solve", "lu_and_piv"), b, trans)

@@ -11,12 +11,14 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core.docstrings import documented
 from minixla.core.element_types import F32
 from minixla.core.tracing import with_flags
 from minixla.numpy import operands
 from minixla.numpy.element_functions import mended
-from minixla.numpy.operands import kind_of
-from minixla.scipy.real_functions import of_reals
+from minixla.numpy.operands import kind_of, lifted
+from minixla.scipy.real_functions import SHARED, of_reals
+from minixla.typing import Array, ArrayLike
 from minixla_ops.elementwise.numpy_gamma import zeta
 
 # gamma(2 + z) = _ABOVE(z) / _BELOW(z) for z from 0 to 1; highest powers first. Source: Cephes.
@@ -83,8 +85,16 @@ def left_of_gamma(a: Any) -> Any:
 
 
 @of_reals(lambda y, x: y * ops.digamma(x))
-def gamma(x: Any) -> Any:
-    """The gamma function; infinite at 0, NaN at negative whole numbers. SciPy: special.gamma."""
+def gamma(x: ArrayLike) -> Array:
+    """Compute the gamma function (JAX: `jax.scipy.special.gamma`).
+
+    It is infinite at 0 and NaN at negative integers.
+
+    Example:
+        >>> mx.scipy.special.gamma(4.0)
+        Array(6., dtype=float32, weak_type=True)
+    """
+    x = lifted(x)
     size = mnp.abs(x)
     near = _near(mnp.minimum(size, FAR))
 
@@ -114,16 +124,23 @@ def _factorial(n: Any) -> Any:
     return mnp.where(n < 0, 0, mnp.where(is_whole, mnp.round(found), found))
 
 
+@documented(SHARED)
 @with_flags
-def factorial(n: Any, exact: bool = False) -> Any:
-    """gamma(n + 1), 0 where n < 0; rounded where n is whole. SciPy: special.factorial.
+def factorial(n: Any, exact: bool = False) -> Array:
+    """Compute gamma(n + 1), or 0 where n < 0 (JAX: `jax.scipy.special.factorial`).
+
+    The result is rounded where n is an integer.
 
     Args:
         n: an array of reals.
-        exact: not supported: arrays hold no large integers.
+        exact: must be False, because arrays hold no large integers.
 
     Raises:
         AttributeValueError: `exact` is true.
+
+    Example:
+        >>> mx.scipy.special.factorial(5.0)
+        Array(120., dtype=float32, weak_type=True)
     """
     if exact:
         problem = "exact=True needs integers of any size, which arrays do not hold"
@@ -138,11 +155,16 @@ def log_gamma_above(z: Any) -> Any:
 
 
 @of_reals(lambda y, x: ops.digamma(x))
-def gammaln(x: Any) -> Any:
-    """The logarithm of abs(gamma(x)), right in its last digits at its zeros 1 and 2, too.
+def gammaln(x: ArrayLike) -> Array:
+    """Compute log(abs(gamma(x))), accurately near its zeros (JAX: `jax.scipy.special.gammaln`).
 
-    Infinite at 0, -1, -2, ... SciPy: special.gammaln.
+    The zeros are 1 and 2. The result is infinite at 0, -1, -2, ...
+
+    Example:
+        >>> mx.scipy.special.gammaln(4.0)
+        Array(1.7917603, dtype=float32, weak_type=True)
     """
+    x = lifted(x)
     size = mnp.abs(x)
     is_far = size >= FAR
     z, product, quotient = _shifted(size, mnp.round(size))
@@ -206,8 +228,14 @@ def _slope_of_betaln(a: Any, b: Any) -> Any:
 
 
 @of_reals(lambda y, a, b: _slope_of_betaln(a, b), lambda y, a, b: _slope_of_betaln(b, a))
-def betaln(a: Any, b: Any) -> Any:
-    """The logarithm of abs(beta(a, b)). SciPy: special.betaln."""
+def betaln(a: ArrayLike, b: ArrayLike) -> Array:
+    """Compute log(abs(beta(a, b))) (JAX: `jax.scipy.special.betaln`).
+
+    Example:
+        >>> mx.scipy.special.betaln(2.0, 3.0)
+        Array(-2.484907, dtype=float32, weak_type=True)
+    """
+    a, b = lifted(a), lifted(b)
     is_inside = are_inside(a, b)
     c, d = (mnp.where(is_inside, each, 1) for each in (a, b))
     least, most, scale = mnp.minimum(c, d), mnp.maximum(c, d), mnp.log(scale_of_beta(c, d))
@@ -225,8 +253,14 @@ def betaln(a: Any, b: Any) -> Any:
 
 
 @of_reals(lambda y, a, b: y * _slope_of_betaln(a, b), lambda y, a, b: y * _slope_of_betaln(b, a))
-def beta(a: Any, b: Any) -> Any:
-    """The beta function, gamma(a) gamma(b) / gamma(a + b). SciPy: special.beta."""
+def beta(a: ArrayLike, b: ArrayLike) -> Array:
+    """Compute the beta function, gamma(a) gamma(b) / gamma(a + b) (JAX: `jax.scipy.special.beta`).
+
+    Example:
+        >>> mx.scipy.special.beta(2.0, 3.0)
+        Array(0.0833333, dtype=float32, weak_type=True)
+    """
+    a, b = lifted(a), lifted(b)
     is_inside = are_inside(a, b)
     c, d = (mnp.where(is_inside, each, 1) for each in (a, b))
     # What the shares are rounded by changes the powers as much as their sum, in all; where that is

@@ -10,6 +10,7 @@ from typing import Any
 
 import minixla.numpy as mnp
 from minixla.numpy.element_functions import mended, with_derivatives
+from minixla.numpy.operands import lifted
 from minixla.scipy.error_functions import scaled_complement
 from minixla.scipy.gamma_functions import (
     FAR,
@@ -25,6 +26,7 @@ from minixla.scipy.gamma_functions import (
 )
 from minixla.scipy.real_functions import of_reals, upper_digits
 from minixla.transforms import while_loop
+from minixla.typing import Array, ArrayLike
 from minixla_ops.elementwise.incomplete import Betainc, Igamma
 
 
@@ -214,14 +216,36 @@ def _incomplete(a: Any, x: Any) -> tuple[Any, Any]:
 
 
 @of_reals(lambda y, a, x: Igamma(by=(0,))(a, x), lambda y, a, x: _slope_of_gammainc(a, x))
-def gammainc(a: Any, x: Any) -> Any:
-    """The regularised lower incomplete gamma function P(a, x). SciPy: special.gammainc."""
+def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
+    """Compute the regularised lower incomplete gamma function P(a, x).
+
+    JAX: `jax.scipy.special.gammainc`.
+
+    Args:
+        a: an array of reals > 0.
+        x: an array of reals >= 0, which broadcasts with `a`.
+
+    Example:
+        >>> mx.scipy.special.gammainc(2.0, 1.0)
+        Array(0.26424113, dtype=float32, weak_type=True)
+    """
     return _incomplete(a, x)[0]
 
 
 @of_reals(lambda y, a, x: -Igamma(by=(0,))(a, x), lambda y, a, x: -_slope_of_gammainc(a, x))
-def gammaincc(a: Any, x: Any) -> Any:
-    """The regularised upper incomplete gamma function Q(a, x). SciPy: special.gammaincc."""
+def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
+    """Compute the regularised upper incomplete gamma function Q(a, x).
+
+    JAX: `jax.scipy.special.gammaincc`.
+
+    Args:
+        a: an array of reals > 0.
+        x: an array of reals >= 0, which broadcasts with `a`.
+
+    Example:
+        >>> mx.scipy.special.gammaincc(2.0, 1.0)
+        Array(0.7357589, dtype=float32, weak_type=True)
+    """
     return _incomplete(a, x)[1]
 
 
@@ -328,8 +352,19 @@ def _slope_of_betainc(a: Any, b: Any, x: Any) -> Any:
     lambda y, a, b, x: Betainc(by=(1,))(a, b, x),
     lambda y, a, b, x: _slope_of_betainc(a, b, x),
 )
-def betainc(a: Any, b: Any, x: Any) -> Any:
-    """The regularised incomplete beta function I(a, b, x). SciPy: special.betainc."""
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
+    """Compute the regularised incomplete beta function (JAX: `jax.scipy.special.betainc`).
+
+    Args:
+        a: an array of reals > 0.
+        b: an array of reals > 0.
+        x: an array of reals in [0, 1].
+
+    Example:
+        >>> mx.scipy.special.betainc(2.0, 3.0, 0.5)
+        Array(0.6875, dtype=float32, weak_type=True)
+    """
+    a, b, x = lifted(a), lifted(b), lifted(x)
     is_inside = are_inside(a, b) & (x > 0) & (x < 1)
     given = a, b, x
     a, b, x = (mnp.where(is_inside, each, half) for each, half in ((a, 1), (b, 1), (x, 0.5)))

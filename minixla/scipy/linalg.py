@@ -3,15 +3,12 @@
 This file and `factorizations.py` implement factorizations, solvers and block matrices. Matrix
 functions (expm, funm, sqrtm) and special matrices are JAX's functions.
 
-Arguments that are of no matter are there for SciPy's programs: arrays do not change, and NaN gives
-NaN.
+Ignored arguments exist for compatibility with SciPy.
 """
 
 # ruff: noqa: F403 - `__all__` lists the public names
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,16 +17,18 @@ from jax.scipy.linalg import *
 
 import minixla.numpy as mnp
 import minixla_ops as ops
-from minixla.core import docstrings
+from minixla.core.docstrings import documented
+from minixla.core.source import offer_functions
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
 from minixla.numpy.isometries import isometry
 from minixla.numpy.operands import convert, kind_of, lifted, operand_shape
 from minixla.numpy.spectra import computed
-from minixla.scipy.factorizations import TRANSPOSES, pair
+from minixla.scipy.factorizations import SHARED, TRANSPOSES, pair
 from minixla.scipy.factorizations import lu as lu
 from minixla.scipy.factorizations import lu_factor as lu_factor
 from minixla.scipy.factorizations import lu_solve as lu_solve
+from minixla.typing import Array, ArrayLike, KeyLike
 from minixla_ops.elementwise.promotion import inexact_type
 from minixla_ops.linear_algebra.matrices import adjoint, product
 
@@ -55,31 +54,49 @@ def _solution(subject: str, solve: Callable[[Any, Any], Any], a: Any, b: Any) ->
     return x[..., 0] if is_vector else x
 
 
+@documented(SHARED)
 @one_program("a")
 def cholesky(
-    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> Any:
-    """The Cholesky factors of Hermitian positive definite matrices: a = u^H u, or l l^H.
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Array:
+    """Return the Cholesky factors of Hermitian positive definite matrices: a = u^H u, or l l^H.
+
+    JAX: `jax.scipy.linalg.cholesky`.
 
     Args:
-        a: an array [..., n, n], of which one triangle is read.
-        lower: whether that is the lower one, and a = l l^H.
-        overwrite_a: of no matter.
-        check_finite: of no matter.
+        a: an array [..., n, n]; only one triangle is read.
+        lower: whether this is the lower triangle, with a = l l^H.
 
     Returns:
-        The factors, the other triangle zero; NaN where a matrix is not positive definite.
+        The factors, with zeros in the other triangle; NaN where a matrix is not positive definite.
 
-    Raises:
-        MatrixError: `a` is no square matrix, or stack of such.
+    Example:
+        >>> mx.scipy.linalg.cholesky(np.float32([[4, 2], [2, 5]]), lower=True)
+        Array([[2., 0.],
+               [1., 2.]], dtype=float32)
     """
     return computed(lambda x: ops.cholesky(x, bool(lower)), a, "cholesky", square=True)
 
 
+@documented(SHARED)
 def cho_factor(
-    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> tuple[Any, bool]:
-    """The Cholesky factors of matrices and `lower`, for `cho_solve`; see `cholesky`."""
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, bool]:
+    """Return the Cholesky factors of matrices and `lower`, for `cho_solve`; see `cholesky`.
+
+    JAX: `jax.scipy.linalg.cho_factor`.
+
+    Args:
+        lower: whether the lower triangle is read and computed, not the upper one.
+
+    Returns:
+        The pair of an array like `a`, whose other triangle is unspecified, and `lower`.
+
+    Example:
+        >>> factor, lower = mx.scipy.linalg.cho_factor(np.float32([[4, 2], [2, 5]]), lower=True)
+        >>> factor[1, 1], lower
+        (Array(2., dtype=float32), True)
+    """
     return cholesky(a, lower), lower
 
 
@@ -93,53 +110,69 @@ def _cho_solve(c: Any, b: Any, lower: bool) -> Any:
     return _solution("cho_solve", solve, c, b)
 
 
+@documented(SHARED)
 def cho_solve(
-    c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
-) -> Any:
-    """The x with a x = b, by the factors of a that `cho_factor` gives.
+    c_and_lower: tuple[Any, bool],
+    b: ArrayLike,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Array:
+    """Solve a x = b with the factors of a that `cho_factor` returns.
 
         x = cho_solve(cho_factor(a), b)
 
+    JAX: `jax.scipy.linalg.cho_solve`.
+
     Args:
         c_and_lower: the factors c, [..., n, n], and whether they are lower triangular.
-        b: [n] or [..., n, k].
-        overwrite_b: of no matter.
-        check_finite: of no matter.
+
+    Returns:
+        x, an array like `b`.
 
     Raises:
-        ShapeError: sizes do not fit.
-        AttributeValueError: `c_and_lower` is no pair.
+        ShapeError: the sizes do not match.
+        AttributeValueError: `c_and_lower` is not a pair.
+
+    Example:
+        >>> factors = mx.scipy.linalg.cho_factor(np.float32([[4, 0], [0, 2]]))
+        >>> mx.scipy.linalg.cho_solve(factors, np.float32([8, 2]))
+        Array([2.        , 0.99999994], dtype=float32)
     """
     c, lower = pair(c_and_lower, "cho_solve", "c_and_lower")
     return _cho_solve(c, b, lower)
 
 
+@documented(SHARED)
 @one_program("a", "b")
 def solve_triangular(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     trans: int | str = 0,
     lower: bool = False,
     unit_diagonal: bool = False,
     overwrite_b: bool = False,
     debug: Any = None,
     check_finite: bool = True,
-) -> Any:
-    """The x with a x = b, for triangular matrices a.
+) -> Array:
+    """Solve a x = b for triangular matrices a (JAX: `jax.scipy.linalg.solve_triangular`).
 
     Args:
-        a: an array [..., n, n], of which one triangle is read.
-        b: [n] or [..., n, k].
-        trans: 0 or "N"; 1 or "T" for the transpose of a, 2 or "C" for its conjugate.
-        lower: whether the lower triangle is read, else the upper one.
-        unit_diagonal: whether the diagonal is taken as ones, and not read.
-        overwrite_b: of no matter.
-        debug: of no matter.
-        check_finite: of no matter.
+        a: an array [..., n, n]; only one triangle is read.
+        trans: 0 or "N" for a, 1 or "T" for its transpose, 2 or "C" for its conjugate transpose.
+        lower: whether the lower triangle is read, not the upper one.
+        unit_diagonal: whether the diagonal is assumed to be ones, and not read.
+
+    Returns:
+        x, an array like `b`.
 
     Raises:
-        ShapeError: sizes do not fit.
-        AttributeValueError: trans is something else.
+        ShapeError: the sizes do not match.
+        AttributeValueError: `trans` is unknown.
+
+    Example:
+        >>> a, b = np.float32([[2, 0], [1, 1]]), np.float32([2, 4])
+        >>> mx.scipy.linalg.solve_triangular(a, b, lower=True)
+        Array([1., 3.], dtype=float32)
     """
     operands.refuse_others(trans, _TRANSPOSES, "solve_triangular", "trans")
 
@@ -150,33 +183,35 @@ def solve_triangular(
     return _solution("solve_triangular", solve, a, b)
 
 
+@documented(SHARED)
 @one_program("a", "b")
 def solve(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     lower: bool = False,
     overwrite_a: bool = False,
     overwrite_b: bool = False,
     debug: bool = False,
     check_finite: bool = True,
     assume_a: str = "gen",
-) -> Any:
-    """The x with a x = b; see `mx.numpy.linalg.solve`.
+) -> Array:
+    """Solve a x = b (JAX: `jax.scipy.linalg.solve`); see `mx.numpy.linalg.solve`.
 
     Args:
-        a: an array [..., n, n].
-        b: [n] or [..., n, k].
         lower: which triangle is read, for `assume_a="pos"`.
-        overwrite_a: of no matter.
-        overwrite_b: of no matter.
-        debug: of no matter.
-        check_finite: of no matter.
-        assume_a: "pos" for Hermitian positive definite matrices, which Cholesky factors solve;
-            "gen", "sym" and "her" for others.
+        assume_a: "pos" for Hermitian positive definite matrices, which are solved by Cholesky
+            factors; "gen", "sym" and "her" for others.
+
+    Returns:
+        x, an array like `b`.
 
     Raises:
-        ShapeError: sizes do not fit.
-        AttributeValueError: assume_a is something else.
+        ShapeError: the sizes do not match.
+        AttributeValueError: `assume_a` is unknown.
+
+    Example:
+        >>> mx.scipy.linalg.solve(np.float32([[2, 0], [0, 4]]), np.float32([2, 8]))
+        Array([1., 2.], dtype=float32)
     """
     operands.refuse_others(assume_a, ("gen", "sym", "her", "pos"), "solve", "assume_a")
     if assume_a == "pos":
@@ -184,34 +219,72 @@ def solve(
     return mnp.linalg.solve(a, b)
 
 
-def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """The inverses of matrices: `mx.numpy.linalg.inv`."""
+@documented(SHARED)
+def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
+    """Invert matrices (JAX: `jax.scipy.linalg.inv`); see `mx.numpy.linalg.inv`.
+
+    Returns:
+        An array like `a`.
+
+    Example:
+        >>> mx.scipy.linalg.inv(np.float32([[2, 0], [0, 4]]))
+        Array([[0.5 , 0.  ],
+               [0.  , 0.25]], dtype=float32)
+    """
     return mnp.linalg.inv(a)
 
 
-def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """The determinants of matrices: `mx.numpy.linalg.det`."""
+@documented(SHARED)
+def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
+    """Return the determinants of matrices (JAX: `jax.scipy.linalg.det`); see `mx.numpy.linalg.det`.
+
+    Returns:
+        An array [...].
+
+    Example:
+        >>> mx.scipy.linalg.det(np.float32([[1, 2], [3, 4]]))
+        Array(-1.9999999, dtype=float32)
+    """
     return mnp.linalg.det(a)
 
 
+@documented(SHARED)
 @one_program("a")
 def svd(
-    a: Any,
+    a: ArrayLike,
     full_matrices: bool = True,
     compute_uv: bool = True,
     overwrite_a: bool = False,
     check_finite: bool = True,
     lapack_driver: str = "gesdd",
 ) -> Any:
-    """Singular values, with `compute_uv` as (u, s, vh): `mx.numpy.linalg.svd`."""
+    """Return the singular value decomposition of matrices (JAX: `jax.scipy.linalg.svd`).
+
+    Args:
+        a: an array [..., m, n].
+        full_matrices: whether u and vh are square; if not, they have min(m, n) columns and rows.
+        compute_uv: whether to return u and vh.
+        lapack_driver: ignored.
+
+    Returns:
+        (u, s, vh), or only s: the singular values [..., min(m, n)], in descending order.
+
+    Raises:
+        MatrixError: `a` is not a matrix or a stack of matrices.
+
+    Example:
+        >>> mx.scipy.linalg.svd(np.float32([[3, 0], [0, 4]]), compute_uv=False)
+        Array([4., 3.], dtype=float32)
+    """
     found = mnp.linalg.svd(a, full_matrices, compute_uv)
     return tuple(found) if compute_uv else found
 
 
+@documented(SHARED)
 @one_program("a", "b")
 def eigh(
-    a: Any,
-    b: Any = None,
+    a: ArrayLike,
+    b: ArrayLike | None = None,
     lower: bool = True,
     eigvals_only: bool = False,
     overwrite_a: bool = False,
@@ -221,26 +294,30 @@ def eigh(
     type: int = 1,
     check_finite: bool = True,
 ) -> Any:
-    """Eigenvalues and eigenvectors of Hermitian matrices; with `b` those of a v = b v diag(w).
+    """Return eigenvalues and eigenvectors of Hermitian matrices (JAX: `jax.scipy.linalg.eigh`).
+
+    With `b` they solve a v = b v diag(w).
 
     Args:
-        a: an array [..., n, n], for which (a + a^H) / 2 is taken.
-        b: positive definite matrices, whose inner products the vectors are orthogonal in.
+        a: an array [..., n, n]; (a + a^H) / 2 is used.
+        b: positive definite matrices; the eigenvectors are orthogonal in their inner products.
         lower: which triangle of b is read.
-        eigvals_only: whether the eigenvalues are the only result.
-        overwrite_a: of no matter.
-        overwrite_b: of no matter.
-        turbo: of no matter.
-        check_finite: of no matter.
-        eigvals: the first and the last of the wanted ones' numbers, which count from 0.
-        type: 1; SciPy has other problems with two matrices.
+        eigvals_only: whether to return only the eigenvalues.
+        turbo: ignored.
+        eigvals: the first and the last index of the eigenvalues to return, counted from 0.
+        type: must be 1; SciPy's other problems with two matrices are not supported.
 
     Returns:
         The eigenvalues [..., n] in ascending order, and the eigenvectors [..., n, n] in columns.
 
     Raises:
-        MatrixError: `a` is no square matrix, or stack of such.
-        AttributeValueError: type is something else.
+        MatrixError: `a` is not a square matrix or a stack of square matrices.
+        AttributeValueError: `type` is not 1.
+
+    Example:
+        >>> values, vectors = mx.scipy.linalg.eigh(np.float32([[2, 1], [1, 2]]))
+        >>> values
+        Array([1., 3.], dtype=float32)
     """
     operands.refuse_others(type, (1,), "eigh", "type")
     if not (eigvals is None or (isinstance(eigvals, (tuple, list)) and len(eigvals) == 2)):
@@ -262,30 +339,40 @@ def eigh(
 
 @one_program("d", "e")
 def eigh_tridiagonal(
-    d: Any,
-    e: Any,
+    d: ArrayLike,
+    e: ArrayLike,
     *,
     eigvals_only: bool = False,
     select: str = "a",
     select_range: tuple[float, float] | None = None,
     tol: float | None = None,
-    key: Any = None,
+    key: KeyLike | None = None,
 ) -> Any:
-    """Eigenvalues and eigenvectors of a Hermitian tridiagonal matrix, by `eigh`.
+    """Return eigenvalues and eigenvectors of a Hermitian tridiagonal matrix, by `eigh`.
+
+    JAX: `jax.scipy.linalg.eigh_tridiagonal`.
 
     Args:
         d: the diagonal, [n], real.
-        e: the diagonal above, [n - 1]; below are the conjugates.
-        eigvals_only: whether the eigenvalues are the only result.
-        select: "a" for all, "i" for those with the numbers in `select_range`, the last one too;
-            "v", those between two numbers, is not supported: how many depends on values.
+        e: the diagonal above, [n - 1]; the diagonal below contains the conjugates.
+        eigvals_only: whether to return only the eigenvalues.
+        select: "a" for all, "i" for the indices in `select_range`, including the last. "v", which
+            selects by value, is not supported, because the size of the result depends on values.
         select_range: two integers, for "i".
-        tol: of no matter: JAX bisects.
-        key: of no matter: JAX begins with random vectors.
+        tol: ignored; JAX bisects.
+        key: ignored; JAX starts from random vectors.
+
+    Returns:
+        The eigenvalues, in ascending order; with `eigvals_only=False` also the eigenvectors.
 
     Raises:
-        ShapeError: d or e is no vector, or their lengths do not fit.
-        AttributeValueError: select is something else, or lacks its range.
+        ShapeError: d or e is not a vector, or their lengths do not match.
+        AttributeValueError: `select` is unknown, or `select_range` is missing.
+
+    Example:
+        >>> d, e = np.float32([2, 2]), np.float32([1])
+        >>> mx.scipy.linalg.eigh_tridiagonal(d, e, eigvals_only=True)
+        Array([1., 3.], dtype=float32)
     """
     operands.refuse_others(select, ("a", "i"), "eigh_tridiagonal", "select")
     left, right = (operand_shape(each, "eigh_tridiagonal").dimensions for each in (d, e))
@@ -302,20 +389,28 @@ def eigh_tridiagonal(
 
 
 @one_program("a")
-def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
-    """The Schur form of square matrices: a = z t z^H. On CPUs alone, and without derivatives.
+def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
+    """Return the Schur form of square matrices, a = z t z^H (JAX: `jax.scipy.linalg.schur`).
+
+    It runs only on CPUs and has no derivatives.
 
     Args:
         a: an array [..., n, n].
-        output: "complex" for a triangular t of real matrices, too; for "real" theirs has blocks of
-            2 x 2, for pairs of complex eigenvalues.
+        output: "complex" for a triangular t also for real matrices. With "real", t has 2 x 2 blocks
+            for pairs of complex eigenvalues.
 
     Returns:
-        t, z: arrays like a.
+        t, z: arrays like `a`.
 
     Raises:
-        MatrixError: `a` is no square matrix, or stack of such.
-        AttributeValueError: output is something else.
+        MatrixError: `a` is not a square matrix or a stack of square matrices.
+        AttributeValueError: `output` is unknown.
+
+    Example:
+        >>> a = np.float32([[2, 1], [0, 3]])
+        >>> t, z = mx.scipy.linalg.schur(a)
+        >>> np.allclose(z @ t @ z.T, a, atol=1e-5)
+        True
     """
     operands.refuse_others(output, ("real", "complex"), "schur", "output")
     is_complex = output == "complex"
@@ -328,32 +423,37 @@ def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
 
 @one_program("a")
 def polar(
-    a: Any,
+    a: ArrayLike,
     side: str = "right",
     *,
     method: str = "qdwh",
     eps: float | None = None,
     max_iterations: int | None = None,
-) -> tuple[Any, Any]:
-    """The polar factors of matrices: a = u p, or p u, by singular values.
+) -> tuple[Array, Array]:
+    """Return the polar factors of matrices, a = u p or p u (JAX: `jax.scipy.linalg.polar`).
 
-    u has orthonormal columns (rows, for m < n), p is Hermitian and not negative. The derivative
-    contains sums of singular values alone, so that equal ones are no matter; it is NaN where two of
-    them, or one for m != n, are 0.
+    They are computed from singular values. u has orthonormal columns (rows if m < n). p is
+    Hermitian and positive semidefinite. The derivative contains only sums of singular values, so
+    equal ones are allowed. It is NaN if two of them are 0, or one if m != n.
 
     Args:
         a: an array [..., m, n].
         side: "right" for a = u p with p [..., n, n], "left" for a = p u with p [..., m, m].
-        method: "qdwh" or "svd", JAX's two; here of no matter.
-        eps: of no matter: it is of JAX's first method.
-        max_iterations: of no matter, too.
+        method: "qdwh" or "svd", as in JAX; ignored.
+        eps: ignored; a parameter of JAX's first method.
+        max_iterations: ignored.
 
     Returns:
-        u, an array like a, and p.
+        u, an array like `a`, and p.
 
     Raises:
-        MatrixError: `a` is no matrix, or stack of such.
-        AttributeValueError: side or method is something else.
+        MatrixError: `a` is not a matrix or a stack of matrices.
+        AttributeValueError: `side` or `method` is unknown.
+
+    Example:
+        >>> u, p = mx.scipy.linalg.polar(np.float32([[-2, 0], [0, 3]]))
+        >>> np.allclose(p, [[2, 0], [0, 3]], atol=1e-5)
+        True
     """
     operands.refuse_others(side, ("left", "right"), "polar", "side")
     operands.refuse_others(method, ("qdwh", "svd"), "polar", "method")
@@ -368,14 +468,22 @@ def polar(
 
 
 @one_program()
-def block_diag(*arrs: Any) -> Any:
-    """The matrix whose diagonal is made of these blocks, zeros elsewhere.
+def block_diag(*arrs: ArrayLike) -> Array:
+    """Return the matrix with these blocks on its diagonal (JAX: `jax.scipy.linalg.block_diag`).
 
     Args:
-        arrs: matrices; vectors and numbers are those of one row.
+        arrs: matrices; vectors and scalars are matrices of one row.
+
+    Returns:
+        A matrix that is zero outside the blocks.
 
     Raises:
-        ShapeError: one has more than two dimensions.
+        ShapeError: a block has more than two dimensions.
+
+    Example:
+        >>> mx.scipy.linalg.block_diag(np.int32([[1, 2]]), np.int32([[3]]))
+        Array([[1, 2, 0],
+               [0, 0, 3]], dtype=int32)
     """
     blocks = operands.convert_all("block_diag", arrs or [np.zeros((1, 0), np.float32)])
     for each in blocks:
@@ -391,30 +499,37 @@ def block_diag(*arrs: Any) -> Any:
 
 
 @one_program("c", "r")
-def toeplitz(c: Any, r: Any = None) -> Any:
-    """The matrices with constant diagonals: c is the first column, r the first row.
+def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
+    """Return matrices with constant diagonals (JAX: `jax.scipy.linalg.toeplitz`).
 
     Args:
-        c: an array [..., m].
-        r: an array [..., n], of which the first element is not read; default: the conjugate of c.
+        c: the first column, an array [..., m].
+        r: the first row, an array [..., n]; its first element is not read. Default: the conjugate
+            of c.
 
     Returns:
         An array [..., m, n].
+
+    Raises:
+        ValueError: an argument is not an array. The error is also a TypeError.
+
+    Example:
+        >>> mx.scipy.linalg.toeplitz(np.int32([1, 2]), np.int32([0, 5]))
+        Array([[1, 5],
+               [2, 1]], dtype=int32)
     """
-    c = mnp.atleast_1d(c)
-    r = mnp.conjugate(c) if r is None else mnp.atleast_1d(r)
-    m, n = c.shape[-1], r.shape[-1]
-    batch = np.broadcast_shapes(c.shape[:-1], r.shape[:-1])
-    c, r = (mnp.broadcast_to(each, (*batch, each.shape[-1])) for each in (c, r))
-    values = mnp.concatenate([mnp.flip(c, -1), r[..., 1:]], -1)
+    column = mnp.atleast_1d(c)
+    row = mnp.conjugate(column) if r is None else mnp.atleast_1d(r)
+    m, n = column.shape[-1], row.shape[-1]
+    batch = np.broadcast_shapes(column.shape[:-1], row.shape[:-1])
+    column, row = (mnp.broadcast_to(each, (*batch, each.shape[-1])) for each in (column, row))
+    values = mnp.concatenate([mnp.flip(column, -1), row[..., 1:]], -1)
     return values[..., np.arange(n)[None, :] - np.arange(m)[:, None] + max(m - 1, 0)]
 
 
 __all__ = [name for name in dir(_linalg) if not name.startswith("_")]  # pyright: ignore[reportUnsupportedDunderAll]  # computed
 
-_TEXTS = Path(__file__).with_name("docstrings.txt")
-_MODULE = sys.modules[__name__]
-docstrings.complete("minixla.scipy", [_MODULE], _TEXTS, "JAX: `jax.scipy.{}`.")
+offer_functions("minixla.scipy", __all__)
 
 
 def __dir__() -> list[str]:

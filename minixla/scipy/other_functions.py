@@ -8,17 +8,26 @@ import numpy as np
 
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core.docstrings import documented
 from minixla.numpy.element_functions import with_derivatives
+from minixla.numpy.operands import lifted
 from minixla.scipy.gamma_functions import without_linear
-from minixla.scipy.real_functions import of_reals
+from minixla.scipy.real_functions import SHARED, of_reals
 from minixla.transforms import fori_loop
+from minixla.typing import Array, ArrayLike
 
 _spence, _dawsn_of_jax = jax.scipy.special.spence, jax.scipy.special.dawsn
 
 
 @of_reals(lambda y, x: 1 / x * (1 / (1 - x)))
-def logit(x: Any) -> Any:
-    """log(x / (1 - x)), right in its last digits where it is small. SciPy: special.logit."""
+def logit(x: ArrayLike) -> Array:
+    """Compute log(x / (1 - x)), accurately where it is small (JAX: `jax.scipy.special.logit`).
+
+    Example:
+        >>> mx.scipy.special.logit(0.75)
+        Array(1.0986123, dtype=float32, weak_type=True)
+    """
+    x = lifted(x)
     # Near 1 / 2 the quotient is near 1, and only x - 1 / 2 is exact.
     middle = (x > 0.3) & (x < 0.65)
     near = mnp.log1p(2 * (x - 0.5) / (1 - x))
@@ -51,8 +60,16 @@ def _inside(p: Any, q: Any, function: Any) -> Any:
     lambda y, p, q: _inside(p, q, lambda p, q: 1 + _logarithm_of_quotient(p, q)),
     lambda y, p, q: _inside(p, q, lambda p, q: -p / q),
 )
-def rel_entr(p: Any, q: Any) -> Any:
-    """P log(p / q) where both are > 0, 0 where p is 0 <= q, else inf. SciPy: special.rel_entr."""
+def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
+    """Compute p log(p / q) (JAX: `jax.scipy.special.rel_entr`).
+
+    The result is 0 where p = 0 and q >= 0, and infinite elsewhere outside p, q > 0.
+
+    Example:
+        >>> mx.scipy.special.rel_entr(1.0, 2.0)
+        Array(-0.6931472, dtype=float32, weak_type=True)
+    """
+    p, q = lifted(p), lifted(q)
     found = _inside(p, q, lambda p, q: p * _logarithm_of_quotient(p, q))
     return mnp.where((p > 0) & (q > 0), found, _outside(p, q, 0))
 
@@ -87,8 +104,13 @@ def _by_exponent(y: Any, logarithm: Any, exponent: Any) -> Any:
     lambda y, x, lmbda: mnp.power(x, lmbda - 1),
     lambda y, x, lmbda: _by_exponent(y, mnp.log(x), lmbda),
 )
-def boxcox(x: Any, lmbda: Any) -> Any:
-    """(x**lmbda - 1) / lmbda, log(x) where lmbda is 0. SciPy: special.boxcox."""
+def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
+    """Compute (x**lmbda - 1) / lmbda, or log(x) where lmbda is 0 (JAX: `jax.scipy.special.boxcox`).
+
+    Example:
+        >>> mx.scipy.special.boxcox(2.0, 0.5)
+        Array(0.8284271, dtype=float32, weak_type=True)
+    """
     return _of_logarithm(mnp.log(x), lmbda)
 
 
@@ -96,26 +118,49 @@ def boxcox(x: Any, lmbda: Any) -> Any:
     lambda y, x, lmbda: mnp.power(1 + x, lmbda - 1),
     lambda y, x, lmbda: _by_exponent(y, mnp.log1p(x), lmbda),
 )
-def boxcox1p(x: Any, lmbda: Any) -> Any:
-    """((1 + x)**lmbda - 1) / lmbda, log(1 + x) where lmbda is 0. SciPy: special.boxcox1p."""
+def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
+    """Compute ((1 + x)**lmbda - 1) / lmbda, or log(1 + x) where lmbda is 0.
+
+    JAX: `jax.scipy.special.boxcox1p`.
+
+    Example:
+        >>> mx.scipy.special.boxcox1p(1.0, 0.5)
+        Array(0.8284271, dtype=float32, weak_type=True)
+    """
     return _of_logarithm(mnp.log1p(x), lmbda)
 
 
 @of_reals(lambda z, x, y: mnp.log(y), lambda z, x, y: _over(x, y))
-def xlogy(x: Any, y: Any) -> Any:
-    """X log(y), 0 where x is 0. SciPy: special.xlogy."""
+def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
+    """Compute x log(y), or 0 where x is 0 (JAX: `jax.scipy.special.xlogy`).
+
+    Example:
+        >>> mx.scipy.special.xlogy(0.0, 0.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
     return _times(x, mnp.log(y))
 
 
 @of_reals(lambda z, x, y: mnp.log1p(y), lambda z, x, y: _over(x, 1 + y))
-def xlog1py(x: Any, y: Any) -> Any:
-    """X log(1 + y), 0 where x is 0. SciPy: special.xlog1py."""
+def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
+    """Compute x log(1 + y), or 0 where x is 0 (JAX: `jax.scipy.special.xlog1py`).
+
+    Example:
+        >>> mx.scipy.special.xlog1py(0.0, -1.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
     return _times(x, mnp.log1p(y))
 
 
 @of_reals(lambda y, x: mnp.where(x < 0, math.nan, -1 - mnp.log(x)))
-def entr(x: Any) -> Any:
-    """-x log(x), 0 where x is 0, -inf where it is below. SciPy: special.entr."""
+def entr(x: ArrayLike) -> Array:
+    """Compute -x log(x), 0 where x is 0 and -inf where x < 0 (JAX: `jax.scipy.special.entr`).
+
+    Example:
+        >>> mx.scipy.special.entr(0.5)
+        Array(0.3465736, dtype=float32, weak_type=True)
+    """
+    x = lifted(x)
     found = -x * mnp.log(mnp.where(x == 0, 1, x))
     return mnp.where(x < 0, -math.inf, found)
 
@@ -132,8 +177,14 @@ _growth = with_derivatives(
 
 
 @of_reals(lambda y, p, q: _logarithm_of_quotient(p, q), lambda y, p, q: _growth(p, q))
-def kl_div(p: Any, q: Any) -> Any:
-    """P log(p / q) - p + q, nowhere below 0. SciPy: special.kl_div."""
+def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
+    """Compute p log(p / q) - p + q, which is never negative (JAX: `jax.scipy.special.kl_div`).
+
+    Example:
+        >>> mx.scipy.special.kl_div(1.0, 2.0)
+        Array(0.30685282, dtype=float32, weak_type=True)
+    """
+    p, q = lifted(p), lifted(q)
     apart = (q - p) / p
     is_near = (apart > -0.5) & (apart < 1)
     near = -p * without_linear(mnp.where(is_near, apart, 0))
@@ -153,8 +204,14 @@ def _slope_of_spence(x: Any) -> Any:
 
 
 @of_reals(lambda y, x: _slope_of_spence(x))
-def spence(x: Any) -> Any:
-    """The integral of log(t) / (1 - t) from 1 to x >= 0. SciPy: special.spence."""
+def spence(x: ArrayLike) -> Array:
+    """Integrate log(t) / (1 - t) from 1 to x >= 0 (JAX: `jax.scipy.special.spence`).
+
+    Example:
+        >>> mx.scipy.special.spence(np.float32(0.5))
+        Array(0.58224034, dtype=float32)
+    """
+    x = lifted(x)
     return _spence(x)
 
 
@@ -178,8 +235,15 @@ _dawsn = with_derivatives(lambda x: _dawsn_of_jax(x), _slope_of_dawsn)
 
 
 @of_reals()
-def dawsn(x: Any) -> Any:
-    """Dawson's integral, exp(-x**2) times that of exp(t**2) from 0 to x. SciPy: special.dawsn."""
+def dawsn(x: ArrayLike) -> Array:
+    """Compute Dawson's integral, exp(-x**2) times the integral of exp(t**2) from 0 to x.
+
+    JAX: `jax.scipy.special.dawsn`.
+
+    Example:
+        >>> mx.scipy.special.dawsn(1.0)
+        Array(0.5380795, dtype=float32, weak_type=True)
+    """
     return _dawsn(x)
 
 
@@ -215,18 +279,29 @@ def _expn(n: Any, x: Any) -> Any:
     return mnp.where((n < 0) | (x < 0) | mnp.isnan(x), math.nan, found)
 
 
-def expn(n: Any, x: Any) -> Any:
-    """The exponential integral of x**(n - 1) exp(-t) / t**n from x on. SciPy: special.expn.
+@documented(SHARED)
+def expn(n: Any, x: ArrayLike) -> Array:
+    """Integrate x**(n - 1) exp(-t) / t**n from x to infinity (JAX: `jax.scipy.special.expn`).
 
     Args:
-        n: an array of whole numbers >= 0; derivatives take it for a constant.
-        x: an array of numbers >= 0.
+        n: an array of integers >= 0.
+        x: an array of reals >= 0, which broadcasts with `n`.
+
+    Example:
+        >>> mx.scipy.special.expn(2, 1.0)
+        Array(0.14849526, dtype=float32, weak_type=True)
     """
     return _expn(n, x)
 
 
-def exp1(x: Any) -> Any:
-    """The exponential integral of exp(-t) / t from x >= 0 on. SciPy: special.exp1."""
+@documented(SHARED)
+def exp1(x: ArrayLike) -> Array:
+    """Integrate exp(-t) / t from x >= 0 to infinity (JAX: `jax.scipy.special.exp1`).
+
+    Example:
+        >>> mx.scipy.special.exp1(1.0)
+        Array(0.21938425, dtype=float32, weak_type=True)
+    """
     return _expn(1, x)
 
 
@@ -235,8 +310,14 @@ _exponential_over = with_derivatives(lambda x: mnp.exp(x) / x, lambda y, x: y * 
 
 
 @of_reals(lambda y, x: _exponential_over(x))
-def expi(x: Any) -> Any:
-    """The exponential integral of exp(t) / t from -inf to x. SciPy: special.expi."""
+def expi(x: ArrayLike) -> Array:
+    """Integrate exp(t) / t from -infinity to x (JAX: `jax.scipy.special.expi`).
+
+    Example:
+        >>> mx.scipy.special.expi(1.0)
+        Array(1.8951178, dtype=float32, weak_type=True)
+    """
+    x = lifted(x)
     # From `far` on as many terms of the asymptotic series are below rounding.
     far, count = (40, 110) if mnp.finfo(x.dtype).bits == 64 else (20, 56)
     low, high = mnp.clip(x, 0, far), mnp.clip(x, far, 1e3)

@@ -7,11 +7,30 @@ from typing import Any
 
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core.docstrings import documented
 from minixla.core.tracing import one_program
 from minixla.numpy.element_functions import Function, named, refuse_complex, with_derivatives
 from minixla.numpy.operands import marked, promoted
 from minixla_ops.elementwise.families import in_f32
 from minixla_ops.elementwise.promotion import inexact_type
+
+#: Sections that these functions share.
+SHARED = """
+Args:
+    x: an array of reals.
+    y: an array of reals, which broadcasts with `x`.
+    a: an array of reals.
+    b: an array of reals, which broadcasts with `a`.
+    p: an array of reals.
+    q: an array of reals, which broadcasts with `p`.
+    lmbda: the exponent, an array of reals that broadcasts with `x`.
+
+Returns:
+    An array of floats, of the shape that the arguments broadcast to.
+
+Raises:
+    ShapeError: an argument is complex, or the shapes do not broadcast.
+"""
 
 
 def of_reals(*derivatives: Function | None) -> Callable[[Function], Any]:
@@ -20,6 +39,8 @@ def of_reals(*derivatives: Function | None) -> Callable[[Function], Any]:
     Args:
         derivatives: one for each operand, functions of the result and the operands, or None for one
             that counts as a constant; none: those of the formula.
+
+    Sections that the docstring leaves out are those of `SHARED`.
     """
 
     def made(function: Function) -> Any:
@@ -40,7 +61,8 @@ def of_reals(*derivatives: Function | None) -> Callable[[Function], Any]:
                 args = known.bind(*args, **kwargs).args
             return whole(*args)
 
-        return named(public, name, function.__doc__ or "", "minixla.scipy.special")
+        text = function.__doc__ or ""
+        return documented(SHARED)(named(public, name, text, "minixla.scipy.special"))
 
     return made
 

@@ -2,13 +2,10 @@
 
 # ruff: noqa: F401, F403 - `__all__` lists the public names
 
-import sys as _sys
-from pathlib import Path as _Path
-
 from jax.scipy import special as _special
 from jax.scipy.special import *
 
-from minixla.core import docstrings as _docstrings
+from minixla.core.source import offer_functions as _offer_functions
 from minixla.scipy.bessel_functions import i0, i0e, i1, i1e
 from minixla.scipy.error_functions import (
     erf,
@@ -47,9 +44,7 @@ from minixla.scipy.zeta_functions import polygamma, zeta
 
 __all__ = [name for name in dir(_special) if not name.startswith("_")]  # pyright: ignore[reportUnsupportedDunderAll]  # computed
 
-_TEXTS = _Path(__file__).with_name("docstrings.txt")
-_MODULE = _sys.modules[__name__]
-_docstrings.complete("minixla.scipy", [_MODULE], _TEXTS, "JAX: `jax.scipy.{}`.")
+_offer_functions("minixla.scipy", __all__)
 
 
 def __dir__() -> list[str]:

@@ -5,13 +5,15 @@ from typing import Any
 
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core.docstrings import documented
 from minixla.core.element_types import F32
 from minixla.core.errors import UnsupportedError
 from minixla.numpy import operands
 from minixla.numpy.element_functions import mended, transforms
 from minixla.numpy.operands import kind_of
 from minixla.scipy.gamma_functions import are_inside, gamma
-from minixla.scipy.real_functions import of_reals
+from minixla.scipy.real_functions import SHARED, of_reals
+from minixla.typing import Array, ArrayLike
 from minixla_ops.elementwise.numpy_gamma import BERNOULLI
 
 _unsupported = operands.refusal(UnsupportedError)
@@ -61,15 +63,22 @@ def _zeta(x: Any, q: Any) -> Any:
     return mended(found, ~is_inside, lambda: ops.zeta(x, q))
 
 
-def zeta(x: Any, q: Any = None) -> Any:
-    """Hurwitz's zeta function, the sum over k >= 0 of (q + k)**-x. SciPy: special.zeta.
+@documented(SHARED)
+def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
+    """Compute the Hurwitz zeta function, the sum over k >= 0 of (q + k)**-x.
+
+    JAX: `jax.scipy.special.zeta`.
 
     Args:
         x: an array of reals >= 1.
-        q: an array of reals, which broadcasts with `x`; it must be given, as in JAX.
+        q: an array of reals, which broadcasts with `x`; required, as in JAX.
 
     Raises:
-        UnsupportedError: `q` is not given.
+        UnsupportedError: `q` is missing.
+
+    Example:
+        >>> mx.scipy.special.zeta(2.0, 1.0)
+        Array(1.644934, dtype=float32, weak_type=True)
     """
     if q is None:
         problem = "Riemann's zeta function is not offered alone"
@@ -96,15 +105,19 @@ def _polygamma(n: Any, x: Any) -> Any:
     return mended(found, ~is_inside, lambda: ops.polygamma(n, x))
 
 
-def polygamma(n: Any, x: Any) -> Any:
-    """The n-th derivative of digamma. SciPy: special.polygamma.
+@documented(SHARED)
+def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
+    """Compute the n-th derivative of digamma (JAX: `jax.scipy.special.polygamma`).
 
     Args:
         n: an array of integers >= 0.
-        x: an array of reals, which broadcasts with `n`.
 
     Raises:
-        ArgumentTypeError: `n` is no array of integers.
+        ArgumentTypeError: `n` is not an array of integers.
+
+    Example:
+        >>> mx.scipy.special.polygamma(1, 1.0)
+        Array(1.644934, dtype=float32, weak_type=True)
     """
     if not kind_of(n, "polygamma").is_integer:
         problem = f"the orders n are {kind_of(n, 'polygamma').name}, not integers"

@@ -1,4 +1,4 @@
-"""The stubs of packages whose functions are made by tables or decorators, or derived from classes.
+"""The stubs of packages whose functions are derived from classes or made by decorators.
 
 `python -m minixla.tools.stubs` writes them: what editors and type checkers see of these functions,
 since the source does not show their signatures. Where the source says no type, `stub_types` does.
@@ -17,13 +17,10 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 import minixla.typing
-from minixla.numpy import ufunc
-from minixla.tools.stub_types import changing_parameters, parameter_type, result_type
+from minixla.tools.stub_types import parameter_type, result_type
 
 #: The modules that have a stub.
-MODULES = ("minixla_ops", "minixla.numpy", "minixla.numpy.fft", "minixla.numpy.linalg")
-MODULES += ("minixla.random", "minixla.nn")
-MODULES += ("minixla.scipy.linalg", "minixla.scipy.special")
+MODULES = ("minixla_ops", "minixla.random")
 # Annotations of others (JAX's internal names, say) are no help to users.
 _KNOWN = ("builtins", "collections", "minixla", "minixla_ops", "numpy", "types", "typing")
 _VAGUE = (inspect.Signature.empty, Any)
@@ -80,19 +77,12 @@ class _Stub:
         if isinstance(value, ModuleType):
             package, _, there = value.__name__.rpartition(".")
             self._imported[name] = package, there
-        elif name == "ndarray":  # to type checkers what functions give
-            self.lines.append(f"{name} = {self._shown('minixla.typing.Array')}\n")
         elif isinstance(value, type):
             self._imported[name] = value.__module__, value.__name__
+        elif home.split(".")[0] == "jax" or type(value).__module__.split(".")[0] == "jax":
+            self._imported[name] = self.module.__name__.replace("minixla", "jax", 1), name
         elif inspect.isroutine(value) or hasattr(value, "__wrapped__"):
-            root = home.split(".")[0]
-            if root == "numpy":  # re-export NumPy's functions unchanged
-                self._imported[name] = home, value.__name__
-            elif root == "jax":
-                public = self.module.__name__.replace("minixla", "jax", 1)
-                self._imported[name] = public, name
-            else:
-                self._add_function(name, value)
+            self._add_function(name, value)
         else:
             self._add_object(name, value)
 
@@ -100,28 +90,10 @@ class _Stub:
         subject = f"{self.module.__name__}.{name}"
         whole = _signature(function)
         result = result_type(subject, _said(whole.return_annotation))
-        forms = [(whole, result)]
-        flags, required = changing_parameters(subject)
-        if flags:
-            others = [
-                parameter for parameter in whole.parameters.values() if parameter.name not in flags
-            ]
-            forms = [(whole.replace(parameters=others), result), (whole, "Any")]
-        elif required:
-            parameters = [
-                parameter.replace(default=parameter.empty)
-                if parameter.name in required
-                else parameter
-                for parameter in whole.parameters.values()
-            ]
-            forms = [(whole.replace(parameters=parameters), result), (whole, "Any")]
         first = (inspect.getdoc(function) or "").split("\n")[0]
         mark = "r" if "\\" in first else ""  # else it would be an escape
-        text = f'    {mark}"""{first}"""'
-        overload = f"@{self._named('overload')}\n" if len(forms) > 1 else ""
-        for signature, result in forms:
-            shown = self._typed(subject, signature, result)
-            self.lines.append(f"{overload}def {name}{shown}:\n{text}\n")
+        typed = self._typed(subject, whole, result)
+        self.lines.append(f'def {name}{typed}:\n    {mark}"""{first}"""\n')
 
     def _typed(self, subject: str, signature: inspect.Signature, result: str) -> inspect.Signature:
         """A signature with types, and with dots for defaults."""
@@ -136,28 +108,11 @@ class _Stub:
 
     def _add_object(self, name: str, value: Any) -> None:
         kind = type(value)
-        if isinstance(value, ufunc):
-            self._add_ufunc(name, value)
-        elif kind.__module__ == "builtins":
+        if kind.__module__ == "builtins":
             text = "None" if value is None else f"builtins.{kind.__name__}"
-            self.lines.append(f"{name}: {text}\n")
         else:
             text = self._named(f"{kind.__module__}.{kind.__qualname__}")
-            self.lines.append(f"{name}: {text}\n")
-
-    def _add_ufunc(self, name: str, value: ufunc) -> None:
-        """A class of its own for ufuncs of so many arguments, and one of these."""
-        kind = f"_UfuncOf{value.nin}"
-        if not any(line.startswith(f"class {kind}") for line in self.lines):
-            names = ["x"] if value.nin == 1 else [f"x{n + 1}" for n in range(value.nin)]
-            typed = [f"{name}: {self._shown('minixla.typing.ArrayLike')}" for name in names]
-            options = "/, *, out: None = ..., where: None = ..."
-            result = self._shown("minixla.typing.Array")
-            base = self._named(f"{ufunc.__module__}.ufunc")
-            call = f"def __call__(self, {', '.join(typed)}, {options}) -> {result}: ..."
-            self.lines.append(f"class {kind}({base}):\n    {call}\n")
-        text = (inspect.getdoc(value) or "").split("\n")[0]
-        self.lines.append(f'{name}: {kind}\n"""{text}"""\n')
+        self.lines.append(f"{name}: {text}\n")
 
     def _shown(self, annotation: str) -> _Text:
         return _Text(re.sub(r"[A-Za-z_][\w.]*\b", lambda match: self._named(match[0]), annotation))

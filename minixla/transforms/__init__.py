@@ -2,12 +2,8 @@
 
 # ruff: noqa: F401 - what is imported is public
 
-import sys as _sys
-from pathlib import Path as _Path
-
 import minixla.engine as _engine  # the default evaluator
 import minixla.numpy.array_methods as _array_methods  # the methods of tracers
-from minixla.core import docstrings as _docstrings
 from minixla.transforms.callbacks import pure_callback
 from minixla.transforms.checkpoint import checkpoint, checkpoint_name, checkpoint_policies
 from minixla.transforms.checkpoint import checkpoint as remat
@@ -47,6 +43,3 @@ from minixla.transforms.simulate import simulate
 from minixla.transforms.vmap import vmap
 
 __all__ = [name for name, value in globals().items() if callable(value) and name[0] != "_"]  # pyright: ignore[reportUnsupportedDunderAll]  # computed
-
-_TEXTS = _Path(__file__).with_name("docstrings.txt")
-_docstrings.complete(__name__, [_sys.modules[__name__]], _TEXTS)

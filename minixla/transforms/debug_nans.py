@@ -225,25 +225,31 @@ def _of_jax(kind: Kind, error: FloatingPointError) -> MinixlaError:
 @contextmanager
 @checks_kinds
 def debug_nans(enabled: bool = True) -> Iterator[None]:
-    """Raises an error where a NaN is made (JAX: debug_nans).
+    """Raise an error at the operation that produces a NaN (JAX: `jax.debug_nans`).
 
         with mx.debug_nans():
             loss, gradient = mx.value_and_grad(loss_of)(parameters)
 
-    Computations inside are watched in this thread: single operations, derivatives, batches,
-    `mx.reference`, and compiled functions, whose results are looked at: where they have a NaN the
-    program is computed again step by step, branches and loops too. An operation that has a NaN
-    among its operands is not to blame, nor is a constant. NaNs that do not reach the results of a
-    compiled function or of a derivative rule do not count. Arguments are not donated.
+    Computations inside the block are watched in this thread: single operations, derivatives,
+    batches, `mx.reference` and compiled functions. If a result of a compiled function contains a
+    NaN, the program is computed again step by step, including branches and loops. The error never
+    names an operation with a NaN among its operands, or a constant. NaNs that do not reach the
+    results of a compiled function or of a derivative rule do not count. Arguments are not donated.
 
-    What JAX computes itself (`x * y` of two arrays outside of transformations, `jax.jit`) is
-    watched by JAX's check of the same name, which blames any operation that gives a NaN.
+    JAX's check of the same name watches everything that JAX computes itself (`x * y` of two arrays
+    outside of transformations, `jax.jit`). It reports any operation whose result contains a NaN.
 
-    It costs a look at every result, and nothing outside. `@mx.debug_nans()` watches a function.
+    The cost is a check of every result inside the block. `@mx.debug_nans()` watches a function.
+
+    Args:
+        enabled: False stops watching inside an outer block.
+
+    Returns:
+        A context manager, which is also a decorator.
 
     Raises:
         NaNError: from the computation. It names the operation, the user's line, the operands'
-            values, and whether it was in a reverse derivative.
+            values, and whether the operation was in a reverse derivative.
 
     Example:
         >>> with mx.debug_nans():
@@ -259,9 +265,15 @@ def debug_nans(enabled: bool = True) -> Iterator[None]:
 @contextmanager
 @checks_kinds
 def debug_infs(enabled: bool = True) -> Iterator[None]:
-    """Raises an error where an infinity is made of finite operands (JAX: debug_infs).
+    """Raise an error at the operation that produces an infinity (JAX: `jax.debug_infs`).
 
-    What is watched is as in `debug_nans`.
+    An operation with finite operands counts. Computations are watched as in `debug_nans`.
+
+    Args:
+        enabled: False stops watching inside an outer block.
+
+    Returns:
+        A context manager, which is also a decorator.
 
     Raises:
         InfinityError: from the computation.

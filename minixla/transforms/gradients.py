@@ -6,6 +6,7 @@ from typing import Any, Literal, overload
 from jax.tree_util import tree_flatten, tree_structure, tree_unflatten
 
 from minixla.core.argument_kinds import checks_kinds
+from minixla.core.docstrings import documented
 from minixla.core.errors import DerivativeError, explain
 from minixla.core.forward import ForwardTrace, ForwardTracer, has_tangent
 from minixla.core.linear import zeros_like
@@ -29,6 +30,24 @@ from minixla_ops.helpers.shorthand import array_shape, ones_like
 #: Kinds of element types that may be differentiated, or stand for zeros.
 INEXACT = "float", "complex"
 ANY = *INEXACT, "pred", "signed", "unsigned"
+#: Sections that the derivatives share.
+SHARED = """
+Args:
+    fun: a function of pytrees of arrays.
+    primals: the arguments of `fun`.
+    argnums: the positional argument or arguments to differentiate with respect to.
+    has_aux: whether `fun` returns `(result, aux)`; `aux` is returned beside the derivative.
+    holomorphic: whether `fun` is holomorphic: complex inputs and results.
+    allow_int: whether integer arguments are allowed; their derivatives are float0 zeros.
+"""
+_OF_SCALARS = """
+Args:
+    fun: a function that returns a real scalar, or a pair with auxiliary data.
+
+Raises:
+    TransformError: `fun` does not return a scalar, or argnums is out of range.
+    DerivativeError: an argument has an integer or complex type that is not allowed.
+"""
 
 
 class Outcome:
@@ -112,17 +131,18 @@ def vjp(
 def vjp(
     fun: Callable[..., tuple[Result, Aux]], *primals: PyTree, has_aux: Literal[True]
 ) -> tuple[Result, Callable[[PyTree], tuple[PyTree, ...]], Aux]: ...
+@documented(SHARED)
 @api_boundary
 @checks_kinds
 def vjp(fun: Function, *primals: PyTree, has_aux: bool = False) -> PyTree:
-    """`fun(*primals)` and its pullback (JAX: vjp).
+    """Compute `fun(*primals)` and its pullback (JAX: `jax.vjp`).
 
     Returns:
         `(result, pullback)`, or `(result, pullback, aux)`. `pullback(cotangent)` takes a pytree
         like the result and returns a tuple with a cotangent for each primal, float0 for integers.
 
     Raises:
-        TransformError: from the pullback, where the cotangent does not fit the result.
+        TransformError: from the pullback, if the cotangent does not match the result.
 
     Example:
         >>> value, pullback = mx.vjp(lambda x, y: x * y, np.float32(2), np.float32(3))
@@ -135,6 +155,8 @@ def vjp(fun: Function, *primals: PyTree, has_aux: bool = False) -> PyTree:
     return out.with_aux(out.result(), Pullback(pull, sides))
 
 
+@documented(SHARED)
+@documented(_OF_SCALARS)
 @shares
 @checks_kinds
 def value_and_grad(
@@ -144,11 +166,11 @@ def value_and_grad(
     holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Callable[Parameters, tuple[Result, PyTree]]:
-    """A function that returns `fun`'s value and its gradient (JAX: value_and_grad).
+    """Return a function that computes `fun` and its gradient (JAX: `jax.value_and_grad`).
 
     Returns:
         A function of the same arguments that returns `(value, gradient)`, or
-        `((value, aux), gradient)`; the gradient is like the argument, or a tuple of such.
+        `((value, aux), gradient)`; the gradient is like the argument, or a tuple of gradients.
 
     Example:
         >>> mx.value_and_grad(lambda x: x**3)(2.0)
@@ -207,6 +229,8 @@ def check_kinds(
         raise explain(DerivativeError, subject, problem, [f"it is {shape}"], advice)
 
 
+@documented(SHARED)
+@documented(_OF_SCALARS)
 @shares
 @checks_kinds
 def grad(
@@ -216,11 +240,11 @@ def grad(
     holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Callable[Parameters, PyTree]:
-    """A function that returns the gradient of `fun` (JAX: grad).
+    """Return a function that computes the gradient of `fun` (JAX: `jax.grad`).
 
     Returns:
         A function of the same arguments that returns the gradient, which is like the argument, or a
-        tuple of such; or `(gradient, aux)`.
+        tuple of gradients; or `(gradient, aux)`.
 
     Example:
         >>> mx.grad(lambda x: (x * x).sum())(np.float32([1, 2]))
@@ -250,18 +274,23 @@ def jvp(
     tangents: Sequence[PyTree],
     has_aux: Literal[True],
 ) -> tuple[Result, Result, Aux]: ...
+@documented(SHARED)
 @api_boundary
 @checks_kinds
 def jvp(
     fun: Function, primals: Sequence[PyTree], tangents: Sequence[PyTree], has_aux: bool = False
 ) -> PyTree:
-    """`fun(*primals)` and its derivative along `tangents` (JAX: jvp).
+    """Compute `fun(*primals)` and its derivative along `tangents` (JAX: `jax.jvp`).
+
+    Args:
+        tangents: one for each of `primals`, with its structure, shapes and types (float0 for
+            integers).
 
     Returns:
         `(result, tangent)`, or `(result, tangent, aux)`.
 
     Raises:
-        TransformError: the tangents do not fit the primals.
+        TransformError: the tangents do not match the primals.
 
     Example:
         >>> mx.jvp(mx.numpy.sin, (0.0,), (2.0,))

@@ -8,6 +8,7 @@ import numpy as np
 from jax.tree_util import tree_leaves, tree_map
 
 from minixla.core.argument_kinds import checks_kinds
+from minixla.core.docstrings import documented
 from minixla.core.forward import ForwardTracer, LinearizeTrace, has_tangent
 from minixla.core.linear import spread
 from minixla.core.shapes import DeclaredArray
@@ -16,6 +17,7 @@ from minixla.core.tracing import _state, evaluate_graph, shape_of
 from minixla.engine.float0 import places
 from minixla.transforms import gradients
 from minixla.transforms.arguments import Arguments, in_place_of
+from minixla.transforms.gradients import SHARED
 from minixla.transforms.linear_functions import Pushforward, Sides
 from minixla.transforms.sharing import shares
 from minixla.transforms.typed_functions import Aux, Function, Numbers, Parameters, Result
@@ -32,19 +34,21 @@ def linearize(
 def linearize(
     fun: Callable[..., tuple[Result, Aux]], *primals: PyTree, has_aux: Literal[True]
 ) -> tuple[Result, Callable[..., Result], Aux]: ...
+@documented(SHARED)
 @api_boundary
 @checks_kinds
 def linearize(fun: Function, *primals: PyTree, has_aux: bool = False) -> PyTree:
-    """`fun(*primals)` and its derivative there as a linear function (JAX: linearize).
+    """Compute `fun(*primals)` and its derivative there as a linear function (JAX: `jax.linearize`).
 
-    What depends on the primals alone is computed once, now; the linear function runs the rest.
+    Everything that depends only on the primals is computed once, now. The linear function runs the
+    rest.
 
     Returns:
         `(result, linear)`, or `(result, linear, aux)`. `linear(*tangents)` takes a tangent for
-        each primal and returns that of the result.
+        each primal and returns the tangent of the result.
 
     Raises:
-        TransformError: from the linear function, where the tangents do not fit the primals.
+        TransformError: from the linear function, if the tangents do not match the primals.
 
     Example:
         >>> value, linear = mx.linearize(lambda x: x**3, 2.0)
@@ -74,6 +78,7 @@ def linearize(fun: Function, *primals: PyTree, has_aux: bool = False) -> PyTree:
     return out.with_aux(out.result(), Pushforward(push, sides, given.where))
 
 
+@documented(SHARED)
 @shares
 @checks_kinds
 def jacfwd(
@@ -82,12 +87,17 @@ def jacfwd(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Callable[Parameters, PyTree]:
-    """A function that returns the Jacobian of `fun`, by forward mode (JAX: jacfwd).
+    """Return a function that computes the Jacobian of `fun` by forward mode (JAX: `jax.jacfwd`).
 
     Returns:
         A function of the same arguments. Its result has, for each array of `fun`'s result, a tree
-        like the argument (a tuple of such for several) of arrays whose dimensions are those of
-        the result, then those of the argument. It comes with `aux` if there is one.
+        like the argument (a tuple of trees for several arguments). The dimensions of its arrays are
+        those of the result, then those of the argument. With `has_aux`, `aux` is returned beside
+        it.
+
+    Raises:
+        DerivativeError: an argument is not a real float, or a result is neither a float nor
+            complex; with `holomorphic`, an argument or result is not complex.
 
     Example:
         >>> mx.jacfwd(lambda x: x * x)(np.float32([1, 2]))
@@ -113,6 +123,7 @@ def jacfwd(
     return derived
 
 
+@documented(SHARED)
 @shares
 @checks_kinds
 def jacrev(
@@ -122,10 +133,14 @@ def jacrev(
     holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Callable[Parameters, PyTree]:
-    """A function that returns the Jacobian of `fun`, by reverse mode (JAX: jacrev).
+    """Return a function that computes the Jacobian of `fun` by reverse mode (JAX: `jax.jacrev`).
 
     Returns:
-        A function of the same arguments; its result is as that of `jacfwd`.
+        A function of the same arguments, with the results of `jacfwd`.
+
+    Raises:
+        DerivativeError: a result is not a real float, or an argument is neither a float nor
+            complex; with `holomorphic`, an argument or result is not complex.
 
     Example:
         >>> mx.jacrev(lambda x: x * x)(np.float32([1, 2]))
@@ -149,6 +164,7 @@ def jacrev(
     return derived
 
 
+@documented(SHARED)
 @checks_kinds
 def hessian(
     fun: Callable[Parameters, PyTree],
@@ -156,10 +172,13 @@ def hessian(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Callable[Parameters, PyTree]:
-    """A function that returns the Hessian of `fun`, forward over reverse (JAX: hessian).
+    """Return a function that computes the Hessian of `fun` (JAX: `jax.hessian`).
 
     Returns:
-        A function of the same arguments: the `jacfwd` of the `jacrev`.
+        A function of the same arguments: the `jacfwd` of the `jacrev` (forward over reverse mode).
+
+    Raises:
+        DerivativeError: an argument or result is not a real float (complex with `holomorphic`).
 
     Example:
         >>> mx.hessian(lambda x: x[0] ** 2 * x[1])(np.float32([1, 2]))

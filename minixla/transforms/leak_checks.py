@@ -41,15 +41,18 @@ class RecordTrace(WatchTrace):
 
 @contextmanager
 def checking_leaks() -> Iterator[None]:
-    """Raises an error where a tracer outlives its transformation (JAX: checking_leaks).
+    """Raise an error if a tracer outlives its transformation (JAX: `jax.checking_leaks`).
 
         with mx.checking_leaks():
             step(parameters, batch)
 
-    A tracer that is used after its transformation has ended is an error anyway, where it is used.
-    Here the block ends in an error that says where the tracer was made and what holds it: a
-    global, an attribute, a closure, a list. Compiled functions are traced anew inside. As a
-    decorator, `@mx.checking_leaks()`, it looks after every call of a function.
+    Using a tracer after its transformation has ended always raises an error at the use. This block
+    raises an error at its end that says where the tracer was created and what holds it: a global,
+    an attribute, a closure, a list. Compiled functions are traced again inside the block. The
+    decorator `@mx.checking_leaks()` checks after every call of a function.
+
+    Returns:
+        A context manager, which is also a decorator.
 
     Raises:
         LeakedTracerError: at the end of the block.

@@ -14,6 +14,7 @@ import minixla.numpy as mxnp
 import minixla_ops as ops
 from minixla.core.argument_kinds import checks_kinds
 from minixla.core.batching import BatchTrace, BatchTracer
+from minixla.core.docstrings import documented
 from minixla.core.shapes import DeclaredArray, Shape
 from minixla.core.state import held
 from minixla.core.tracing import _state, shape_of
@@ -33,6 +34,19 @@ Lists = Sequence[Sequence[int]] | None
 Tree = TypeVar("Tree")
 #: The name of a mapped axis that nobody can name.
 UNNAMED = object()
+_SHARED = """
+Args:
+    x: a pytree of arrays.
+    axis_name: the name of the axis, or a tuple of names.
+    axis_index_groups: groups of indices of the axis, each reduced by itself; default: one group.
+
+Returns:
+    A pytree like `x`, equal for every index of a group.
+
+Raises:
+    TransformError: no axis of that name is mapped, or the groups or the sizes of `x` do not match
+        the axis.
+"""
 
 
 class Axis:
@@ -182,11 +196,12 @@ def _reduced(
     return x
 
 
+@documented(_SHARED)
 @checks_kinds
 def psum(x: Tree, axis_name: AxisName, *, axis_index_groups: Lists = None) -> Tree:
-    """The sum of `x` over a mapped axis, for every member (JAX: lax.psum).
+    """Sum `x` over a mapped axis, for every index of the axis (JAX: `jax.lax.psum`).
 
-    Booleans are counted; a Python number is multiplied by the size of the axis.
+    Booleans are counted. A Python scalar is multiplied by the size of the axis.
 
     Example:
         >>> mx.vmap(lambda x: x / mx.psum(x, "i"), axis_name="i")(np.float32([1, 3]))
@@ -206,9 +221,10 @@ def _counted(leaf: ArrayLike) -> ArrayLike:
     return leaf
 
 
+@documented(_SHARED)
 @checks_kinds
 def pmean(x: Tree, axis_name: AxisName, *, axis_index_groups: Lists = None) -> Tree:
-    """The mean of `x` over a mapped axis (JAX: lax.pmean).
+    """Take the mean of `x` over a mapped axis (JAX: `jax.lax.pmean`).
 
     Example:
         >>> mx.vmap(lambda x: x - mx.pmean(x, "i"), axis_name="i")(np.float32([1, 5, 3]))
@@ -219,9 +235,10 @@ def pmean(x: Tree, axis_name: AxisName, *, axis_index_groups: Lists = None) -> T
     return jax.tree.map(lambda leaf: leaf / count, total)
 
 
+@documented(_SHARED)
 @checks_kinds
 def pmax(x: Tree, axis_name: AxisName, *, axis_index_groups: Lists = None) -> Tree:
-    """The maximum of `x` over a mapped axis (JAX: lax.pmax).
+    """Take the maximum of `x` over a mapped axis (JAX: `jax.lax.pmax`).
 
     Example:
         >>> mx.vmap(lambda x: x - mx.pmax(x, "i"), axis_name="i")(np.int32([1, 5, 3]))
@@ -230,9 +247,10 @@ def pmax(x: Tree, axis_name: AxisName, *, axis_index_groups: Lists = None) -> Tr
     return _reduced("pmax", AxisExtreme, x, axis_name, axis_index_groups, kind="max")
 
 
+@documented(_SHARED)
 @checks_kinds
 def pmin(x: Tree, axis_name: AxisName, *, axis_index_groups: Lists = None) -> Tree:
-    """The minimum of `x` over a mapped axis (JAX: lax.pmin).
+    """Take the minimum of `x` over a mapped axis (JAX: `jax.lax.pmin`).
 
     Example:
         >>> mx.vmap(lambda x: x - mx.pmin(x, "i"), axis_name="i")(np.int32([1, 5, 3]))
@@ -241,15 +259,20 @@ def pmin(x: Tree, axis_name: AxisName, *, axis_index_groups: Lists = None) -> Tr
     return _reduced("pmin", AxisExtreme, x, axis_name, axis_index_groups, kind="min")
 
 
+@documented(_SHARED)
 @checks_kinds
 def ppermute(x: Tree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Tree:
-    """Values sent between members of a mapped axis (JAX: lax.ppermute).
+    """Send values between the indices of a mapped axis (JAX: `jax.lax.ppermute`).
+
+    Args:
+        axis_name: the name of the axis.
+        perm: pairs of source and target; indices that are not a target get zeros.
 
     Returns:
         A pytree like `x`.
 
     Raises:
-        TransformError: two pairs with one source or target, or a number outside the axis.
+        TransformError: a source or target is repeated or is out of range for the axis.
 
     Example:
         >>> turn = [(0, 1), (1, 2), (2, 0)]
@@ -267,6 +290,7 @@ def ppermute(x: Tree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T
     return jax.tree.map(lambda leaf: axis.apply(axis_operations.AxisPermute, leaf, pairs=pairs), x)
 
 
+@documented(_SHARED)
 @checks_kinds
 def all_gather(
     x: Tree,
@@ -277,10 +301,17 @@ def all_gather(
     tiled: bool = False,
     to: str = "varying",
 ) -> Tree:
-    """The values of all members of a mapped axis (JAX: lax.all_gather).
+    """Gather the values of all indices of a mapped axis (JAX: `jax.lax.all_gather`).
+
+    Args:
+        axis_name: the name of the axis.
+        axis: the dimension along which the values are gathered.
+        tiled: whether to join the values along an existing dimension, not a new one.
+        to: how JAX types the result over the axis: `varying`, `reduced` or `invariant`. JAX's
+            function handles the last two.
 
     Returns:
-        A pytree like `x` of arrays that hold all members' values, the same for every member.
+        A pytree like `x` of arrays with the values of all indices, equal for every index.
 
     Example:
         >>> mx.vmap(lambda x: mx.all_gather(x, "i"), axis_name="i")(np.int32([1, 2]))
@@ -303,6 +334,7 @@ def all_gather(
     return jax.tree.map(gathered, x)
 
 
+@documented(_SHARED)
 @checks_kinds
 def psum_scatter(
     x: Tree,
@@ -312,7 +344,12 @@ def psum_scatter(
     axis_index_groups: Lists = None,
     tiled: bool = False,
 ) -> Tree:
-    """The sum over a mapped axis, of which each member gets its part (JAX: lax.psum_scatter).
+    """Sum over a mapped axis and give each index its part (JAX: `jax.lax.psum_scatter`).
+
+    Args:
+        axis_name: the name of the axis.
+        scatter_dimension: the dimension that is split into one part for each index.
+        tiled: whether a part keeps the dimension; if not, its size must be that of the axis.
 
     Returns:
         A pytree like `x`, of parts.
@@ -333,6 +370,7 @@ def psum_scatter(
     return jax.tree.map(scattered, x)
 
 
+@documented(_SHARED)
 @checks_kinds
 def all_to_all(
     x: Tree,
@@ -343,7 +381,13 @@ def all_to_all(
     axis_index_groups: Lists = None,
     tiled: bool = False,
 ) -> Tree:
-    """Part j of member i becomes part i of member j (JAX: lax.all_to_all).
+    """Send part j of index i of a mapped axis to part i of index j (JAX: `jax.lax.all_to_all`).
+
+    Args:
+        axis_name: the name of the axis.
+        split_axis: the dimension that is split.
+        concat_axis: the dimension along which the parts are joined.
+        tiled: whether both dimensions stay; if not, the first is removed and the second is new.
 
     Returns:
         A pytree like `x` of arrays.
@@ -371,12 +415,19 @@ def all_to_all(
     return jax.tree.map(exchanged, x)
 
 
+@documented(_SHARED)
 @checks_kinds
 def axis_index(axis_name: AxisName) -> Array:
-    """The member's number along a mapped axis, an s32 scalar (JAX: lax.axis_index).
+    """Return the index along a mapped axis (JAX: `jax.lax.axis_index`).
+
+    Args:
+        axis_name: a name, or a tuple of names; the index of the last axis varies fastest.
 
     Returns:
         An s32 scalar.
+
+    Raises:
+        TransformError: no axis of that name is mapped.
 
     Example:
         >>> mx.vmap(lambda x: x * mx.axis_index("i"), axis_name="i")(np.int32([5, 6, 7]))
@@ -388,12 +439,19 @@ def axis_index(axis_name: AxisName) -> Array:
     return index
 
 
+@documented(_SHARED)
 @checks_kinds
 def axis_size(axis_name: AxisName) -> int:
-    """The number of members of a mapped axis (JAX: lax.axis_size).
+    """Return the size of a mapped axis (JAX: `jax.lax.axis_size`).
+
+    Args:
+        axis_name: a name, or a tuple of names, whose sizes are multiplied.
 
     Returns:
         A Python integer.
+
+    Raises:
+        TransformError: no axis of that name is mapped.
 
     Example:
         >>> mx.vmap(lambda x: x * mx.axis_size("i"), axis_name="i")(np.int32([5, 6]))

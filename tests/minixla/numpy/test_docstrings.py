@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from functools import reduce
-from inspect import getdoc
-from pathlib import Path
 from typing import Any
 
 import numpy
 import pytest
 
 import minixla.numpy as np
-from minixla.core import docstrings
 from tests.docstrings import failures_of, functions_of, lacking_of, parts_of
 from tests.selection import examples_of
 
@@ -21,7 +17,7 @@ def _is_element_type(value: Any) -> bool:
     return hasattr(type(value), "dtype")
 
 
-#: By the names of their blocks; NumPy's own functions have NumPy's docstrings.
+#: By their public names; NumPy's own functions have NumPy's docstrings.
 FUNCTIONS = {
     f"{namespace.__name__}.{name}".removeprefix("minixla.numpy."): function
     for namespace in (np, np.linalg, np.fft)
@@ -30,7 +26,6 @@ FUNCTIONS = {
 }
 #: Not under its other names.
 ONCE = {id(function): (name, function) for name, function in reversed(FUNCTIONS.items())}
-_SOURCE = re.compile(r"^NumPy: `numpy\.([\w.]+)`\.$", re.MULTILINE)
 
 
 def test_all_are_there() -> None:
@@ -39,7 +34,7 @@ def test_all_are_there() -> None:
         "array_repr array_str get_printoptions iterable printoptions save savez set_printoptions"
     )
     assert taken == {*names.split()}
-    assert len(FUNCTIONS) > 350
+    assert len(FUNCTIONS) > 300
 
 
 def test_what_the_checker_finds() -> None:
@@ -71,25 +66,15 @@ def test_what_the_checker_finds() -> None:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_parts(name: str) -> None:
-    assert [*lacking_of(FUNCTIONS[name])] == []
+    assert [*lacking_of(FUNCTIONS[name], needs_source=False)] == []
     assert name == "isscalar" or "Raises" in parts_of(FUNCTIONS[name].__doc__).sections
 
 
-def test_sources_exist() -> None:
-    for name, function in ONCE.values():
-        source = _SOURCE.search(getdoc(function) or "")
-        if source:
-            assert callable(reduce(getattr, source[1].split("."), numpy)), name
-        else:
-            assert name in ("cummax", "cummin")
+def test_numpy_has_functions_of_these_names() -> None:
+    for name, _ in ONCE.values():
+        assert name in ("cummax", "cummin") or callable(reduce(getattr, name.split("."), numpy))
 
 
 @pytest.mark.parametrize("name", examples_of(name for name, _ in ONCE.values()))
 def test_examples(name: str) -> None:
     assert failures_of(FUNCTIONS[name], {"np": np}) == ""
-
-
-def test_every_block_is_of_a_function() -> None:
-    known = {name for name, _ in docstrings._functions_of(np.__name__, (np, np.linalg, np.fft))}
-    file = Path(np.__file__ or "").with_name("docstrings.txt")
-    assert {*docstrings._blocks_of(file)} == known | {"parameters"}

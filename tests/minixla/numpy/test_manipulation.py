@@ -241,7 +241,6 @@ ERRORS = [
     ("broadcast_shapes", ((2.5,),), ValueError, "shape is not an integer"),
     ("repeat", (V[:2], [1, 2**70]), ValueError, "a count is negative or no integer"),
     ("repeat", (V[:2], [1, -1]), ValueError, "a count is negative or no integer"),
-    ("delete", (V, 2**70), mx.IndexingError, "an index does not fit the axis"),
     ("insert", (V, 2**70, 1.0), mx.IndexingError, "an index does not fit the axis"),
     ("transpose", (X, (0, 1)), ValueError, "axes names 2 of 3"),
     ("concatenate", ([M, V],), TypeError, "different ranks"),

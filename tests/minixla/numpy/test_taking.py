@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import ml_dtypes
 import numpy as np
 import pytest
@@ -162,12 +163,11 @@ def test_zeros_at_the_ends() -> None:
         for trim in ("fb", "f", "B"):
             np.testing.assert_array_equal(mnp.trim_zeros(x, trim), np.trim_zeros(x, trim))
     np.testing.assert_array_equal(mnp.trim_zeros(square, axis=1), square[:, 2:3])
-    with pytest.raises(mx.ConcretizationError, match="trim_zeros"):
+    with pytest.raises(jax.errors.ConcretizationTypeError, match="trim_zeros"):
         mx.jit(mnp.trim_zeros)(V)
 
 
 ERRORS = [
-    ("trim_zeros", (V, "x"), ValueError, "trim 'x' is unknown"),
     ("gradient", (X, X), ValueError, "the arguments do not fit"),
     ("gradient", (X, 1.0, 1.0, 1.0), ValueError, "the arguments do not fit"),
     ("take", (X, np.array([0.5])), TypeError, "indices are of type f32"),
@@ -175,15 +175,9 @@ ERRORS = [
     ("take", (X, np.array([1]), 0, None, "strange"), ValueError, "mode 'strange' is unknown"),
     ("take_along_axis", (X, np.array([1])), IndexError, "do not fit arr of shape"),
     ("nonzero", (F32(1),), TypeError, "the array is a scalar"),
-    ("choose", (np.array([3]), [V]), ValueError, "a number is out of range"),
-    ("bincount", (np.array([[0, 1]]),), ValueError, "the array has 2 dimensions"),
-    ("bincount", (np.array([0, 1]), F32(2)), ValueError, "weights have another shape than x"),
-    ("bincount", (np.array([0, 1]), F32([2])), ValueError, "weights have another shape than x"),
     ("searchsorted", (V, V, "middle"), ValueError, "side 'middle'"),
     ("interp", (V, X, V), TypeError, "not vectors of one size"),
     ("take", (V, 2**70), OverflowError, "an index, a Python int, does not fit s64"),
-    ("unravel_index", (1, (2**70, 3)), OverflowError, "a size, a Python int, does not fit s32"),
-    ("unravel_index", (1, (-2, 3)), ValueError, "a size is negative"),
     ("diff", (V, -1), ValueError, "n is negative"),
     ("gradient", (V[:1],), ValueError, "the arguments do not fit"),
 ]
