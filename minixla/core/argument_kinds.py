@@ -102,11 +102,11 @@ def _kind(annotation: object) -> _Kind | None:
         listed = " or ".join([f'"{part}"' for part in parts])
         return _Kind(lambda value: isinstance(value, str) and value in parts, listed, listed)
     if origin in (typing.Union, types.UnionType):
-        known = [kind for part in parts if (kind := _kind(part)) is not None]
-        if len(known) < len(parts):
+        known_kinds = [kind for part in parts if (kind := _kind(part)) is not None]
+        if len(known_kinds) < len(parts):
             return None
-        one, several = [kind.name for kind in known], [kind.plural for kind in known]
-        fits = [kind.fits for kind in known]
+        one, several = [kind.name for kind in known_kinds], [kind.plural for kind in known_kinds]
+        fits = [kind.fits for kind in known_kinds]
         return _Kind(lambda x: any(f(x) for f in fits), " or ".join(one), " or ".join(several))
     if origin in (Sequence, Iterable, tuple):
         member = _kind(parts[0])

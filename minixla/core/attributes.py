@@ -76,7 +76,9 @@ _ENTRY = re.compile(r"(\w+) = (?:\[([^]]*)\]|(-?\d+))")
 def written_fields(text: str) -> Mapping[str, Any]:
     """The numbers and lists of numbers in `#stablehlo.gather<offset_dims = [0], ...>`, by name."""
     return {
-        name: int(number) if number else tuple([int(each) for each in listed.split(",") if each])
+        name: int(number)
+        if number
+        else tuple([int(digits) for digits in listed.split(",") if digits])
         for name, listed, number in _ENTRY.findall(text)
     }
 
@@ -95,7 +97,7 @@ class Field(NamedTuple):
 
         A field that already has a name keeps it in messages.
         """
-        stablehlo, hlo = (name if each == "=" else each for each in (self.stablehlo, self.hlo))
+        stablehlo, hlo = (name if label == "=" else label for label in (self.stablehlo, self.hlo))
         return Field(self.kind, self.default, stablehlo, hlo, self.name or name)
 
     def checked(self, subject: str, value: object) -> Any:  # noqa: ANN401  # as annotated in the class
@@ -112,9 +114,9 @@ class Field(NamedTuple):
             raise
         except (TypeError, ValueError, OverflowError) as error:
             problem = f"attribute {name} has a value that it cannot take"
-            given = [f"{name} = {value!r}", str(error)]
+            details = [f"{name} = {value!r}", str(error)]
             advice = f"{name} must be {must_be}{', or None' if self.default is None else ''}."
-            raise explain(AttributeValueError, subject, problem, given, advice) from None
+            raise explain(AttributeValueError, subject, problem, details, advice) from None
 
 
 def attribute(
@@ -154,7 +156,7 @@ def exact(value: object) -> Hashable:
     if kind is int:
         return value
     if isinstance(value, (list, tuple)):
-        members = [each if type(each) is int else exact(each) for each in value]
+        members = [member if type(member) is int else exact(member) for member in value]
         return tuple(members) if kind is tuple else (kind, *members)
     if kind is float:
         return kind, repr(value)
@@ -315,7 +317,7 @@ class Sequence(Attribute):
     def canonical(self, value: object) -> tuple[Any, ...]:
         if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
             raise TypeError(f"must be a sequence, not {value!r}")
-        return tuple(self.member.canonical(each) for each in value)
+        return tuple(self.member.canonical(member) for member in value)
 
 
 class Integers(Sequence):

@@ -45,9 +45,9 @@ class BatchTracer(WrappingTracer):
 
     def _concrete(self, wanted: str) -> NoReturn:
         where = "from a value that differs over the batch"
-        given = [f"one member is {self._shape}, the batch has {self._trace.size} members"]
+        details = [f"one member is {self._shape}, the batch has {self._trace.size} members"]
         advice = "Or pass the argument unmapped (in_axes=None)."
-        raise unknown_value("vmap", wanted, where, given, advice)
+        raise unknown_value("vmap", wanted, where, details, advice)
 
 
 @lru_cache(maxsize=4096)
@@ -95,7 +95,9 @@ class BatchTrace(Trace):
                 return self.process(staged, operands_read)
         if not is_batched:
             # Members may differ where no operand does: random samples, programs that draw some.
-            effects = (each.has_side_effect for each in (operation, *operation.computations))
+            effects = (
+                computation.has_side_effect for computation in (operation, *operation.computations)
+            )
             if operation.batch_within is None or not any(effects):
                 return self.parent.process(operation, operands)
         if operation.stage_operands is None:

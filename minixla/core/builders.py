@@ -21,9 +21,9 @@ def operand_list(values: Iterable[Operand], subject: str, name: str) -> Sequence
             return tuple(values)
     except TypeError:
         pass
-    given = [f"{name} = {values!r}"[:200]]
+    details = [f"{name} = {values!r}"[:200]]
     advice = "Give a list or tuple of arrays."
-    raise explain(ShapeError, subject, f"{name} is no sequence", given, advice)
+    raise explain(ShapeError, subject, f"{name} is no sequence", details, advice)
 
 
 def builder(cls: type[Operation], **renamed: str) -> Callable[..., Any]:
@@ -51,14 +51,14 @@ def builder(cls: type[Operation], **renamed: str) -> Callable[..., Any]:
     space: dict[str, Any] = {"operation": cls, "operand_list": operand_list}
     space["__name__"] = cls.__module__
     annotations: dict[str, str] = {}
-    parameters, given, looked_up = [], [], []
+    parameters, required, looked_up = [], [], []
     for operand in cls.operands:
         name = operand.removesuffix("...")
         parameters.append(name)
         if name == operand:
-            given.append(name)
+            required.append(name)
         else:
-            given.append(f"*operand_list({name}, {cls.builder_name!r}, {name!r})")
+            required.append(f"*operand_list({name}, {cls.builder_name!r}, {name!r})")
             annotations[name] = "Sequence[Any]"
     fields = {renamed.get(name, name): field for name, field in cls.fields.items()}
     for name, field in fields.items():
@@ -76,7 +76,7 @@ def builder(cls: type[Operation], **renamed: str) -> Callable[..., Any]:
         record = f"(default if {is_default} else {record})" if fields else "default"
         space["default"] = cls()
     header = f"def {cls.builder_name}({', '.join(parameters)}):\n"
-    exec(compile(f"{header}    return {record}({', '.join(given)})\n", __file__, "exec"), space)
+    exec(compile(f"{header}    return {record}({', '.join(required)})\n", __file__, "exec"), space)
     function = space[cls.builder_name]
     function.__annotations__ = annotations
     function.default = space.get("default")  # the operation, where no attribute need be given

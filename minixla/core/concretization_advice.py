@@ -50,15 +50,15 @@ _BUILTINS: dict[object, str] = {
 def advice_for(wanted: str, expression: Expression | None) -> str:
     """What to write where `a Python bool` or the like was asked for by an expression, if known."""
     specific = _SPECIFIC.get(wanted)
-    found = None if expression is None or specific is None else specific(expression)
-    return found or _GENERAL[wanted]
+    advice = None if expression is None or specific is None else specific(expression)
+    return advice or _GENERAL[wanted]
 
 
 def _filled(template: str, call: ast.Call) -> Advice:
     """A template with the arguments of a call, where it has as many as are needed."""
-    given = [_as_operand(each) for each in call.args]
+    arguments = [_as_operand(argument) for argument in call.args]
     try:
-        return f"Write {template.format(*given)}."
+        return f"Write {template.format(*arguments)}."
     except IndexError:
         return None
 
@@ -111,12 +111,12 @@ def _of_operator(node: ast.AST) -> Advice:
             return f"mx.numpy.logical_not({_of_operator(operand) or text_of(operand)})"
         case ast.BoolOp(op, values):
             name = "and" if isinstance(op, ast.And) else "or"
-            terms = [_of_operator(each) or text_of(each) for each in values]
-            return reduce(lambda first, each: f"mx.numpy.logical_{name}({first}, {each})", terms)
+            terms = [_of_operator(value) or text_of(value) for value in values]
+            return reduce(lambda first, term: f"mx.numpy.logical_{name}({first}, {term})", terms)
         case ast.Compare(left, [_, _, *_] as ops, others):
             triples = zip([left, *others], ops, others, strict=False)
             pairs = [text_of(ast.Compare(one, [op], [other])) for one, op, other in triples]
-            return " & ".join([f"({each})" for each in pairs])
+            return " & ".join([f"({pair})" for pair in pairs])
         case ast.Compare(one, [ast.In() | ast.NotIn() as op], [several]):
             inverted = ", invert=True" if isinstance(op, ast.NotIn) else ""
             return f"mx.numpy.isin({text_of(one)}, {text_of(several)}{inverted})"
@@ -186,8 +186,8 @@ def _of_text(expression: Expression) -> Advice:
             values = [part.value for part in parts if isinstance(part, ast.FormattedValue)]
         case _:
             return None
-    given = ", ".join(map(text_of, values))
-    return f'Print it while the program runs: mx.debug_print("{text}", {given}).'
+    texts = ", ".join(map(text_of, values))
+    return f'Print it while the program runs: mx.debug_print("{text}", {texts}).'
 
 
 def _literal(node: ast.AST) -> str:
@@ -198,7 +198,7 @@ def _literal(node: ast.AST) -> str:
         case ast.FormattedValue(_, _, ast.AST() as form):
             return f"{{:{_literal(form)}}}"
         case ast.JoinedStr(parts):
-            braced = [isinstance(each, ast.Constant) for each in parts]
+            braced = [isinstance(part, ast.Constant) for part in parts]
             texts = zip(map(_literal, parts), braced, strict=True)
             return "".join([re.sub("([{}])", r"\1\1", t) if flag else t for t, flag in texts])
     return "{}"
@@ -209,8 +209,10 @@ def _literal(node: ast.AST) -> str:
 
 def _of_index(expression: Expression) -> Advice:
     match expression.node:
-        case ast.Call(ast.Name("range"), given):
-            bounds = ", ".join(["0"] * (len(given) == 1) + [text_of(each) for each in given[:2]])
+        case ast.Call(ast.Name("range"), limits):
+            bounds = ", ".join(
+                ["0"] * (len(limits) == 1) + [text_of(limit) for limit in limits[:2]]
+            )
             return f"Write the loop with mx.fori_loop({bounds}, body_fun, init_val)."
         case ast.Subscript(value, index):
             advice, whole = _of_assignment(expression), f"mx.numpy.asarray({text_of(value)})"
@@ -234,13 +236,13 @@ def _of_array(expression: Expression) -> Advice:
     node = expression.node
     if not isinstance(node, ast.Call):
         return _of_index(expression)
-    text, given = text_of(node.func), ", ".join(map(text_of, node.args))
+    text, texts = text_of(node.func), ", ".join(map(text_of, node.args))
     maker = _MAKERS.get(text.rpartition(".")[2])
     if maker is not None:
-        return f"Write mx.numpy.{maker}({given})."
+        return f"Write mx.numpy.{maker}({texts})."
     return _of_conversion(node) or (
         f"{text} reads numbers: use a function of mx.numpy, mx.nn or jax.numpy; "
-        f"mx.debug_callback({text}, {given}) calls it with the numbers while the program runs, for "
+        f"mx.debug_callback({text}, {texts}) calls it with the numbers while the program runs, for "
         "what else it does."
     )
 

@@ -36,7 +36,7 @@ def entered_graph(
 
     def function(*arguments: Array) -> list[Array]:
         inner, remaining = trace.again(state.trace), iter(arguments)
-        parts = [[next(remaining) for _ in each] for each in shapes]
+        parts = [[next(remaining) for _ in shape] for shape in shapes]
         rows = zip(parts, known, graph.input_shapes, strict=True)
         inputs = [inner.put_together(x, k) if x else inner.absent(shape) for x, k, shape in rows]
         with under(inner):
@@ -45,12 +45,12 @@ def entered_graph(
             taken = [inner.output_apart(output) for output in outputs]
         else:
             pairs = zip(outputs, wanted, strict=True)
-            taken = [(inner.parts_as_known(output, each), each) for output, each in pairs]
+            taken = [(inner.parts_as_known(output, state), state) for output, state in pairs]
         inner.alive = False
-        found.extend([each for _, each in taken])
+        found.extend([state for _, state in taken])
         return [value for values, _ in taken for value in values]
 
-    flat = [shape for each in shapes for shape in each]
+    flat = [shape for parts_shapes in shapes for shape in parts_shapes]
     made, captured = trace_to_graph(function, flat, f"{trace.prefix}_{graph.name}")
     _refuse_captured(graph, captured)
     entered = EnteredGraph(made.pruned(), tuple(found))
@@ -99,20 +99,24 @@ def vjp_graphs(graph: Graph, active: tuple[bool, ...]) -> ReverseGraphs:
         with tracing(reverse):
             outputs = evaluate_graph(graph, inputs)
         mine = list(map(reverse.is_own, outputs))
-        results = [each.value if flag else each for each, flag in zip(outputs, mine, strict=True)]
+        results = [
+            output.value if flag else output for output, flag in zip(outputs, mine, strict=True)
+        ]
         cotangents = [
             backward.add_input(result._shape) if flag else None
             for result, flag in zip(results, mine, strict=True)
         ]
         with tracing(backward):
-            tracers = [each for each, flag in zip(inputs, wanted, strict=True) if flag]
-            given = spread(wanted, reverse.pull(outputs, cotangents, tracers))
-            kept = [each for each in given if each is not None]
+            tracers = [value for value, flag in zip(inputs, wanted, strict=True) if flag]
+            gradients = spread(wanted, reverse.pull(outputs, cotangents, tracers))
+            kept = [gradient for gradient in gradients if gradient is not None]
             second = backward.graph(kept, f"vjp_{graph.name}")
         first = forward.graph([*results, *backward.captured], f"forward_{graph.name}")
     _refuse_captured(graph, forward.captured)
     first, second = with_fewer_residuals(first.pruned(), second.pruned(), len(results))
-    return ReverseGraphs(first, second, tuple(mine), tuple(each is not None for each in given))
+    return ReverseGraphs(
+        first, second, tuple(mine), tuple(gradient is not None for gradient in gradients)
+    )
 
 
 def _refuse_captured(graph: Graph, captured: Sequence[object]) -> None:
@@ -121,8 +125,8 @@ def _refuse_captured(graph: Graph, captured: Sequence[object]) -> None:
         problem = "a custom derivative rule in it reads a traced value of an enclosing function"
         advice = "A jitted function is transformed on its own: pass the value to it, and to the "
         advice += "function that has the rule, as an argument."
-        given = [f"captured: {tracer!r}" for tracer in captured]
-        raise explain(TransformError, graph.name, problem, given, advice)
+        details = [f"captured: {tracer!r}" for tracer in captured]
+        raise explain(TransformError, graph.name, problem, details, advice)
 
 
 def batched_graph(graph: Graph, dimensions: tuple[int | None, ...], size: int) -> EnteredGraph:

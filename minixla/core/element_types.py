@@ -43,10 +43,10 @@ class ElementType:
     @property
     def complex(self) -> "ElementType":
         """The complex type with parts of this type; TypeError for others than f32 and f64."""
-        found = {"f32": C64, "f64": C128}.get(self.name, self)
-        if not found.is_complex:
+        complex_type = {"f32": C64, "f64": C128}.get(self.name, self)
+        if not complex_type.is_complex:
             raise TypeError(f"there is no complex type with parts of {self.name}")
-        return found
+        return complex_type
 
     def __repr__(self) -> str:
         return self.name
@@ -78,14 +78,14 @@ for _name in _SMALL_FLOATS.split():  # f8e4m3fn: float8_e4m3fn in ml_dtypes, f8E
 _ORDERED += [BF16, F16, F32, F64, C64, C128]
 
 #: Every element type by XLA's name.
-ELEMENT_TYPES: dict[str, ElementType] = {each.name: each for each in _ORDERED}
+ELEMENT_TYPES: dict[str, ElementType] = {kind.name: kind for kind in _ORDERED}
 #: By StableHLO's names.
-BY_STABLEHLO = {each.stablehlo: each for each in _ORDERED}
+BY_STABLEHLO = {kind.stablehlo: kind for kind in _ORDERED}
 
 S8, S16, S32, S64 = (ELEMENT_TYPES[f"s{bits}"] for bits in (8, 16, 32, 64))
 U8, U16, U32, U64 = (ELEMENT_TYPES[f"u{bits}"] for bits in (8, 16, 32, 64))
 
-_BY_DTYPE = {each.dtype: each for each in ELEMENT_TYPES.values()}
+_BY_DTYPE = {kind.dtype: kind for kind in ELEMENT_TYPES.values()}
 _PYTHON_TYPES = {bool: PRED, int: S64, float: F64, complex: C128}
 
 

@@ -129,7 +129,7 @@ def explain(
     kind: type[ErrorType],
     subject: str,
     problem: str,
-    given: Iterable[str] = (),
+    details: Iterable[str] = (),
     advice: str = "",
     source: Source | None = None,
 ) -> ErrorType:
@@ -143,7 +143,7 @@ def explain(
         source, name = find_source(2), public_name()
         if name is not None and name not in re.split(r"\W+", subject):
             subject = f"{name}: {subject}"
-    lines = [f"{subject}: {problem}.", *(f"  {line}" for line in given)]
+    lines = [f"{subject}: {problem}.", *(f"  {line}" for line in details)]
     if source is not None:
         lines.append(f"  called at {source}")
     if advice:
@@ -176,13 +176,13 @@ def wrong_argument(
     kind: type[AttributeValueError] = AttributeValueError,
 ) -> AttributeValueError:
     """The error for an argument that is not what it must be, which `rule` says."""
-    problem, given = f"{name} has a value that it cannot take", f"{name} = {value!r}"
-    return explain(kind, subject, problem, [given[:200]], f"{name} is {rule}.")
+    problem, shown_value = f"{name} has a value that it cannot take", f"{name} = {value!r}"
+    return explain(kind, subject, problem, [shown_value[:200]], f"{name} is {rule}.")
 
 
-def too_large(subject: str, problem: str, given: Iterable[str] = ()) -> SizeError:
+def too_large(subject: str, problem: str, details: Iterable[str] = ()) -> SizeError:
     """The error for an array that cannot be; see `explain` and SizeError."""
     advice = "An array's bytes must fit into memory, and into 64 bits: compute it in parts."
-    error = explain(SizeError, subject, problem, given, advice)
+    error = explain(SizeError, subject, problem, details, advice)
     error.problem = problem
     return error

@@ -32,10 +32,10 @@ def jvp_of(operation: Operation, primals: list[Array], tangents: list[Any]) -> t
     if operation.zero_derivative is not None or not inexact:
         return results, None
     jvp = operation.jvp if _state.watch is None else _state.watch.jvp(operation)
-    found = jvp(primals, tangents, results)
-    if type(results) is tuple and found is not None:
-        return results, tuple(map(with_sizes_of, found, results))
-    return results, with_sizes_of(found, results)
+    tangents_out = jvp(primals, tangents, results)
+    if type(results) is tuple and tangents_out is not None:
+        return results, tuple(map(with_sizes_of, tangents_out, results))
+    return results, with_sizes_of(tangents_out, results)
 
 
 def refuse_without_derivative(operation: Operation) -> None:
@@ -43,8 +43,8 @@ def refuse_without_derivative(operation: Operation) -> None:
     if operation.no_derivative is not None:
         problem = f"it has no derivative: {operation.no_derivative}"
         names = [name for name, field in operation.fields.items() if type(field.kind) is Text]
-        given = [f"{name} = {operation.values[name]!r}" for name in names]
-        raise explain(DerivativeError, operation.builder_name, problem, given, DERIVATIVE_ADVICE)
+        details = [f"{name} = {operation.values[name]!r}" for name in names]
+        raise explain(DerivativeError, operation.builder_name, problem, details, DERIVATIVE_ADVICE)
 
 
 class ForwardTracer(WrappingTracer):
@@ -135,7 +135,7 @@ class LinearizeTrace(ForwardTrace):
         results, tangents_out = jvp_of(operation, primals, tangents)
         if type(results) is tuple and any(map(self.recorder.is_own, results)):
             # One program gives both: the recorded one is run for tangents alone.
-            known = self.recorder.parent
-            with under(known):
-                results = known.process(operation, tuple(primals))
+            parent = self.recorder.parent
+            with under(parent):
+                results = parent.process(operation, tuple(primals))
         return results, tangents_out

@@ -100,7 +100,9 @@ class Instruction:
     def has_side_effect(self) -> bool:
         """Whether the operation, or one in a program that it runs, must not be dropped."""
         op = self.op
-        return not op.is_plain and any(each.has_side_effect for each in (op, *op.computations))
+        return not op.is_plain and any(
+            computation.has_side_effect for computation in (op, *op.computations)
+        )
 
     def __repr__(self) -> str:
         return f"<Instruction {self.op.hlo_name} -> {self.shapes}>"
@@ -110,11 +112,11 @@ def remembered(make: Function) -> Function:
     """A function of a program whose results are kept with the program, by its other arguments."""
 
     @wraps(make)
-    def found(graph: "Graph", *given: object) -> object:
+    def found(graph: "Graph", *arguments: object) -> object:
         # Not by `graph.remembered`: programs may be nested deeply, and each frame counts.
-        key = make, *given
+        key = make, *arguments
         if key not in graph.memo:
-            graph.memo[key] = make(graph, *given)
+            graph.memo[key] = make(graph, *arguments)
         return graph.memo[key]
 
     return cast(Function, found)
@@ -127,8 +129,8 @@ def inner_first(make: Function) -> Function:
     def found(graph: "Graph") -> object:
         if make not in graph.memo:
             # They may be nested deeper than Python's recursion goes.
-            for each in innermost_first(graph, lambda each: make in each.memo):
-                each.memo[make] = make(each)
+            for computation in innermost_first(graph, lambda each: make in each.memo):
+                computation.memo[make] = make(computation)
         return graph.memo[make]
 
     return cast(Function, found)
@@ -175,28 +177,34 @@ class Graph:
     def computations(self) -> list["Graph"]:
         """The programs that its instructions run."""
         operations = [step.op for step in self.instructions]
-        return [each for op in operations if not op.is_plain for each in op.computations]
+        return [
+            computation for op in operations if not op.is_plain for computation in op.computations
+        ]
 
     @property
     @inner_first
     def has_pieces(self) -> bool:
         """Whether it, or a program that it runs, has an operation that runs on devices' pieces."""
-        own = any(step.op.split_by == "pieces" for step in self.instructions)
-        return own or any(each.has_pieces for each in self.computations)
+        has_own = any(step.op.split_by == "pieces" for step in self.instructions)
+        return has_own or any(computation.has_pieces for computation in self.computations)
 
     @property
     @inner_first
     def meshes(self) -> list[Any]:
         """The meshes of devices that it names, each once."""
         operations = [step.op for step in self.instructions if not step.op.is_plain]
-        own = [each for op in operations for each in op.meshes]
-        return list(dict.fromkeys([*own, *[m for each in self.computations for m in each.meshes]]))
+        own_meshes = [mesh for op in operations for mesh in op.meshes]
+        return list(
+            dict.fromkeys(
+                [*own_meshes, *[m for computation in self.computations for m in computation.meshes]]
+            )
+        )
 
     @property
     @inner_first
     def depth(self) -> int:
         """How many programs run within each other, this one not counted."""
-        return max([1 + each.depth for each in self.computations], default=0)
+        return max([1 + computation.depth for computation in self.computations], default=0)
 
     @property
     def is_inlined(self) -> bool:
@@ -260,7 +268,10 @@ class Graph:
         return hooks.html_of(self)
 
     def __repr__(self) -> str:
-        shapes = (", ".join(map(repr, each)) for each in (self.input_shapes, self.output_shapes))
+        shapes = (
+            ", ".join(map(repr, shapes_of_side))
+            for shapes_of_side in (self.input_shapes, self.output_shapes)
+        )
         signature = "({}) -> ({})".format(*shapes)
         return f"<Graph {self.name} {signature}, {len(self.instructions)} instructions>"
 
@@ -285,7 +296,7 @@ class Graph:
             return (type(op), _without_programs(op, programs)) if op.computations else op
 
         parts = []
-        for graph in innermost_first(self, lambda each: id(each) in programs):
+        for graph in innermost_first(self, lambda program: id(program) in programs):
             parts.append((graph.name, graph._parts(written)))
             programs[id(graph)] = _Place(len(programs))
         return _rebuilt, (parts,)
@@ -298,7 +309,7 @@ class Graph:
             operands = tuple([number[id(value)] for value in step.operands])
             steps.append((written(step.op), operands, step.result_shapes))
             number.update(zip(map(id, step.results), count(len(number)), strict=False))
-        outputs, notes = tuple([number[id(each)] for each in self.outputs]), self.annotations
+        outputs, notes = tuple([number[id(output)] for output in self.outputs]), self.annotations
         if notes is not None:
             placed, rules = _numbered(notes.values, number), _numbered(notes.rules, number)
             notes = placed, tuple(notes.outputs), tuple(notes.meshes.items()), rules
@@ -339,11 +350,11 @@ class Rewriting:
 
     def all(self, values: Values) -> list[Value]:
         """What is read in place of values of the old program."""
-        return [self.values.get(each, each) for each in values]
+        return [self.values.get(value, value) for value in values]
 
     def apply(self, op: Operation, operands: Values, source: Source | None) -> Values:
         """The results of one more instruction, on values of the new program."""
-        shapes = op.infer(tuple([each.shape for each in operands]))
+        shapes = op.infer(tuple([operand.shape for operand in operands]))
         self.instructions.append(Instruction(op, tuple(operands), shapes, source))
         return self.instructions[-1].results
 
@@ -364,7 +375,9 @@ class Rewriting:
 
     def _kept(self, step: Instruction) -> Instruction:
         op, operands = step.op, self.all(step.operands)
-        if not op.is_plain and any(self.inner(each) is not each for each in op.computations):
+        if not op.is_plain and any(
+            self.inner(computation) is not computation for computation in op.computations
+        ):
             op = op.changed(lambda value: _replaced(value, self.inner))
         if op is not step.op or any(map(operator.is_not, operands, step.operands)):
             step = step.again(operands, op)
@@ -392,19 +405,19 @@ class _Place(int):
 
 
 def _without_programs(op: Operation, programs: dict[int, _Place]) -> tuple[object, ...]:
-    return _replaced(tuple(op.values.values()), lambda each: programs[id(each)])
+    return _replaced(tuple(op.values.values()), lambda program: programs[id(program)])
 
 
 def _replaced(value: object, place: Callable[[Any], object]) -> Any:  # noqa: ANN401  # as nested as the value
     """Attributes with something else in place of programs, or of what stands for them."""
     if type(value) is tuple:
-        return tuple([_replaced(each, place) for each in value])
+        return tuple([_replaced(element, place) for element in value])
     return place(value) if isinstance(value, (Graph, _Place)) else value
 
 
 def _numbered(notes: Mapping[Value, object], number: Mapping[int, int]) -> tuple[object, ...]:
     """What is noted of values, by their numbers, in order; of those that were pruned nothing."""
-    pairs = [(number[id(value)], each) for value, each in notes.items() if id(value) in number]
+    pairs = [(number[id(value)], note) for value, note in notes.items() if id(value) in number]
     return tuple(sorted(pairs, key=operator.itemgetter(0)))
 
 
@@ -421,7 +434,7 @@ def _rebuilt(programs: Sequence[tuple[Any, ...]]) -> Graph:
             instructions.append(step)
             values.extend(step.results)
         if notes is not None:
-            placed, rules = ({values[number]: each for number, each in notes[at]} for at in (0, 3))
+            placed, rules = ({values[number]: note for number, note in notes[at]} for at in (0, 3))
             notes = Annotations(placed, notes[1], dict(notes[2]), rules)
         outputs = [values[number] for number in outputs]
         made.append(Graph(inputs, instructions, outputs, name, notes))
@@ -433,7 +446,9 @@ def innermost_first(graph: Graph, is_done: Callable[[Graph], bool]) -> Iterator[
     # An explicit stack: programs may be nested deeper than Python's recursion goes.
     stack = [graph]
     while stack:
-        waiting = [each for each in stack[-1].computations if not is_done(each)]
+        waiting = [
+            computation for computation in stack[-1].computations if not is_done(computation)
+        ]
         if waiting:
             stack.extend(waiting)
         else:
@@ -462,8 +477,8 @@ def _same_program(first: Graph, second: Graph) -> bool:
         return type(op), values, spelling(values) if op.is_ambiguous else None
 
     # Programs of equal parts have one number, inner ones first: they may be nested deeply.
-    for each in (first, second):
-        for graph in innermost_first(each, lambda each: id(each) in programs):
+    for compared in (first, second):
+        for graph in innermost_first(compared, lambda program: id(program) in programs):
             programs[id(graph)] = numbers.setdefault(graph._parts(written), _Place(len(numbers)))
     return programs[id(first)] == programs[id(second)]
 
@@ -472,13 +487,13 @@ def part_of(
     inputs: Sequence[Value], steps: Sequence[Instruction], outputs: Sequence[Value], name: str
 ) -> Graph:
     """Instructions of a program as one of its own; what are inputs it does not compute."""
-    given = [Value(v.shape, None, index) for index, v in enumerate(inputs)]
-    copies, own = dict(zip(inputs, given, strict=True)), []
+    inputs_of_part = [Value(v.shape, None, index) for index, v in enumerate(inputs)]
+    copies, own = dict(zip(inputs, inputs_of_part, strict=True)), []
     for step in steps:
         own.append(step.again([copies[v] for v in step.operands]))
         for value, made in zip(step.results, own[-1].results, strict=True):
             copies.setdefault(value, made)
-    return Graph(given, own, [copies[v] for v in outputs], name)
+    return Graph(inputs_of_part, own, [copies[v] for v in outputs], name)
 
 
 def hoist_constants(graph: Graph) -> tuple[Graph, list[Literal]]:

@@ -49,7 +49,10 @@ class HloEmitter:
             callees[symbol] = self._called
         # XLA's parser knows a computation only after its definition.
         order = TopologicalSorter({k: sorted(v) for k, v in callees.items()}).static_order()
-        return "\n\n".join([f"HloModule {name}", *[texts[each] for each in order]]) + "\n"
+        return (
+            "\n\n".join([f"HloModule {name}", *[texts[computation] for computation in order]])
+            + "\n"
+        )
 
     def computation(self, graph: Graph, by_tuple: bool = False) -> str:
         """A reference (`%body.7`) to a computation that the module will hold.
@@ -75,13 +78,13 @@ class HloEmitter:
         attributes are as `attribute` takes them, under HLO's names, and None leaves one out.
         """
         name = self._number(opcode)
-        given = [f", {k}={self.attribute(v)}" for k, v in attributes.items() if v is not None]
+        details = [f", {k}={self.attribute(v)}" for k, v in attributes.items() if v is not None]
         if self._source is not None:
             file, line = quoted(self._source.file), self._source.line
             scope = self._source.scope
             named = f"op_name={quoted(scope)} " if scope else ""
-            given.append(f", metadata={{{named}source_file={file} source_line={line}}}")
-        self._lines[f"%{name}"] = f"{shape} {opcode}({', '.join(operands)}){''.join(given)}"
+            details.append(f", metadata={{{named}source_file={file} source_line={line}}}")
+        self._lines[f"%{name}"] = f"{shape} {opcode}({', '.join(operands)}){''.join(details)}"
         return f"%{name}"
 
     def constant(self, literal: Literal) -> str:
@@ -109,7 +112,7 @@ class HloEmitter:
         if isinstance(value, Graph):
             return self.computation(value)
         if isinstance(value, (tuple, list)):
-            return f"{{{','.join([self.attribute(each) for each in value])}}}"
+            return f"{{{','.join([self.attribute(element) for element in value])}}}"
         return str(value)
 
     def _number(self, stem: str) -> str:

@@ -48,7 +48,7 @@ def spread(
     flags: Iterable[object], values: Iterable[Any], others: Iterable[object] | None = None
 ) -> list[Any]:
     """The next of `values` where a flag is set, elsewhere what stands there in `others` (None)."""
-    found = iter(values)
+    remaining = iter(values)
     if others is None:
-        return [next(found) if flag else None for flag in flags]
-    return [next(found) if flag else other for flag, other in zip(flags, others, strict=True)]
+        return [next(remaining) if flag else None for flag in flags]
+    return [next(remaining) if flag else other for flag, other in zip(flags, others, strict=True)]

@@ -101,16 +101,16 @@ def _nesting_error(error: BaseException) -> NestingError:
     # After how many places the calls repeat themselves.
     periods = (n for n in range(1, len(keys) // 2 + 1) if keys[n:] == keys[:-n])
     period = next(periods, None)
-    title, shown = "from the outermost to the innermost", [f"  {source}" for source in places]
+    title, details = "from the outermost to the innermost", [f"  {source}" for source in places]
     if period:
         names = "a function calls itself" if period == 1 else f"{period} lines call each other"
         title = f"{names}, {len(places) // period} times"
-        shown = shown[len(places) // 2 :][:period]
-    if len(shown) > 12:
-        shown[6:-6] = [f"  ... {len(shown) - 12} more ..."]
+        details = details[len(places) // 2 :][:period]
+    if len(details) > 12:
+        details[6:-6] = [f"  ... {len(details) - 12} more ..."]
     problem = "functions are traced within each other, deeper than the stack has room"
     advice = "A function that calls itself must come to an end while it is traced: let a Python "
     advice += "number or a shape decide, or write the repetition as mx.while_loop, mx.fori_loop or "
     advice += "mx.scan. If it does end, sys.setrecursionlimit gives the functions themselves more "
     advice += "room."
-    return explain(NestingError, "trace", problem, [f"{title}:", *shown], advice)
+    return explain(NestingError, "trace", problem, [f"{title}:", *details], advice)

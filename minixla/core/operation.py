@@ -123,7 +123,7 @@ class Operation(Record):
 
     def changed(self, change: Callable[[object], object]) -> "Operation":
         """The operation with each attribute passed through `change`."""
-        return self.replace(**{name: change(each) for name, each in self.values.items()})
+        return self.replace(**{name: change(value) for name, value in self.values.items()})
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -133,9 +133,9 @@ class Operation(Record):
         called = "_".join(words).lower()
         called = f"{called}_" if keyword.iskeyword(called) else called
         derived = {"builder_name": called, "hlo_name": "-".join(words).lower()}
-        for each, value in {"spec_names": (cls.name,), **derived}.items():
-            if each not in cls.__dict__:
-                setattr(cls, each, value)
+        for attribute_name, value in {"spec_names": (cls.name,), **derived}.items():
+            if attribute_name not in cls.__dict__:
+                setattr(cls, attribute_name, value)
         #: Whether no instruction of it runs a program, has a side effect or spans devices.
         cls.is_plain = not (
             cls.has_side_effect
@@ -165,7 +165,7 @@ class Operation(Record):
         """Writes the operation through `emit` and returns the names of its results."""
         if self.stablehlo_name is None:
             raise self.lacks("stablehlo", advice="The engine and mx.jit need it.")
-        regions = [emit.region(each) for each in self.computations]
+        regions = [emit.region(computation) for computation in self.computations]
         name = f"stablehlo.{self.stablehlo_name}"
         return emit.operation(
             name, operands, shapes, results, regions, **self._written("stablehlo")
@@ -180,8 +180,10 @@ class Operation(Record):
             for name, field in sorted(self.fields.items(), key=lambda x: x[1].kind.holds_programs):
                 label, value = getattr(field, text), self.__dict__[name]
                 if label is not None and (text == "hlo" or not field.kind.holds_programs):
-                    given = None if value is None else getattr(field.kind, text)(value)
-                    written.update(given if type(given) is dict else {label: given})
+                    text_of_value = None if value is None else getattr(field.kind, text)(value)
+                    written.update(
+                        text_of_value if type(text_of_value) is dict else {label: text_of_value}
+                    )
             self.__dict__[key] = written
         return dict(self.__dict__[key])
 
@@ -277,11 +279,11 @@ class Operation(Record):
             kind = errors.DerivativeError
             raise explain(kind, self.builder_name, problem, advice=DERIVATIVE_ADVICE)
 
-    def not_linear(self, *given: str) -> MinixlaError:
+    def not_linear(self, *details: str) -> MinixlaError:
         """The error for its transpose where it is not linear, as the given lines say."""
         problem = "a jvp rule applies it to a tangent, but it is not linear there"
         advice = "A jvp rule must be linear in its tangents, for reverse mode transposes it."
-        return explain(errors.DerivativeError, self.builder_name, problem, given, advice)
+        return explain(errors.DerivativeError, self.builder_name, problem, details, advice)
 
     def batch(
         self, operands: Sequence[Any], dimensions: Sequence[int | None], /
@@ -370,8 +372,8 @@ class Operation(Record):
 
     def infer(self, shapes: tuple[AnyShape, ...]) -> Shapes:
         """The result shapes for operand shapes, which are remembered."""
-        found = self._inferred.get(shapes)
-        return self._inference(shapes) if found is None else found
+        inferred = self._inferred.get(shapes)
+        return self._inference(shapes) if inferred is None else inferred
 
     def _inference(self, shapes: tuple[AnyShape, ...]) -> Shapes:
         self._check_count(shapes)
@@ -379,21 +381,21 @@ class Operation(Record):
             self.array_shapes(shapes)
         self._refuse_dynamic(shapes)
         try:
-            found = self.shape(*shapes)
+            shapes_found = self.shape(*shapes)
         except MinixlaError as error:
             pairs = zip(self.operand_labels(len(shapes)), shapes, strict=True)
-            given = [f"{name} {shape}" for name, shape in pairs]
-            if len(given) > _MOST_LINES:
-                given[_MOST_LINES - 1 :] = ["..."]
+            details = [f"{name} {shape}" for name, shape in pairs]
+            if len(details) > _MOST_LINES:
+                details[_MOST_LINES - 1 :] = ["..."]
             if isinstance(error, errors.SizeError):
-                raise errors.too_large(self.builder_name, error.problem, given) from None
+                raise errors.too_large(self.builder_name, error.problem, details) from None
             if error.refusal is None or error.refusal[0] is not self:
                 raise
-            raise self._refusal(*error.refusal[1:], operands=given) from None
+            raise self._refusal(*error.refusal[1:], operands=details) from None
         if len(self._inferred) >= (_MOST_RUN if self.keeps_identity else _MOST_INFERRED):
             self._inferred.clear()
-        self._inferred[shapes] = found
-        return found
+        self._inferred[shapes] = shapes_found
+        return shapes_found
 
     def _check_count(self, shapes: ShapeList) -> None:
         names, count = self.operands, len(shapes)
@@ -401,18 +403,18 @@ class Operation(Record):
         if count < len(names) - variadic or (count > len(names) and not variadic):
             problem = f"{count} operands were given"
             advice = f"It takes {', '.join(names) or 'none'}."
-            shown = [f"operand {i}: {shape}" for i, shape in enumerate(shapes)]
-            raise explain(ShapeError, self.builder_name, problem, shown, advice)
+            details = [f"operand {i}: {shape}" for i, shape in enumerate(shapes)]
+            raise explain(ShapeError, self.builder_name, problem, details, advice)
 
     def _refuse_dynamic(self, shapes: ShapeList) -> None:
         for index, shape in enumerate(shapes):
             if shape.is_dynamic and index not in self.dynamic_operands:
                 label = self.operand_labels(len(shapes))[index]
                 problem = f"operand {label} has a dynamic dimension"
-                shown = [f"operand {i}: {each}" for i, each in enumerate(shapes)]
+                details = [f"operand {i}: {shape}" for i, shape in enumerate(shapes)]
                 advice = "It takes static sizes only: set each size back to its bound, filled up "
                 advice += "with zeros, by set_dimension_size(operand, bound, dimension)."
-                raise explain(ShapeError, self.builder_name, problem, shown, advice)
+                raise explain(ShapeError, self.builder_name, problem, details, advice)
 
     def refuse(self, label: str, problem: str, advice: str = "") -> NoReturn:
         """Raises ShapeError for the check `label` (such as `C1`) of the class's docstring.
@@ -430,11 +432,11 @@ class Operation(Record):
         self, kind: type[ErrorType], label: str, problem: str, advice: str, operands: Names = ()
     ) -> ErrorType:
         """The error; `infer`, which knows the operands, makes it again with these."""
-        own = self.__dict__.get
-        changed = [n for n, f in self.fields.items() if own(n, f.default) is not f.default]
-        given = [*operands, *[f"{name} {shown_attribute(own(name))}" for name in changed]]
+        value_of = self.__dict__.get
+        changed = [n for n, f in self.fields.items() if value_of(n, f.default) is not f.default]
+        details = [*operands, *[f"{name} {shown_attribute(value_of(name))}" for name in changed]]
         advice = advice or check_text(type(self), label)
-        error = explain(kind, self.builder_name, f"({label}) {problem}", given, advice)
+        error = explain(kind, self.builder_name, f"({label}) {problem}", details, advice)
         error.refusal = self, kind, label, problem, advice
         return error
 
@@ -467,8 +469,8 @@ class Operation(Record):
         return getattr(cls, rule) is not getattr(Operation, rule)
 
     def __repr__(self) -> str:
-        given = [f" {name}={shown_attribute(self.__dict__.get(name))}" for name in self.fields]
-        return f"<Operation {self.name}{''.join(given)}>"
+        details = [f" {name}={shown_attribute(self.__dict__.get(name))}" for name in self.fields]
+        return f"<Operation {self.name}{''.join(details)}>"
 
     def __reduce__(self) -> tuple[object, ...]:
         kind, values = type(self), tuple(self.values.values())

@@ -23,22 +23,22 @@ def sections(text: str) -> dict[str, str]:
     Returns:
         For each title the lines below it, indented as they are; what its own line says comes first.
     """
-    found: dict[str, list[str]] = {"": []}
+    sections_found: dict[str, list[str]] = {"": []}
     title = ""
     for line in cleandoc(text).splitlines():
         if line and line[0] != " ":
             match = _TITLE.fullmatch(line)
             title = match[1] if match else ""
             line = f"    {match[2].strip()}".rstrip() if match else line
-        found.setdefault(title, []).append(line)
-    whole = {title: "\n".join(lines).strip("\n") for title, lines in found.items()}
+        sections_found.setdefault(title, []).append(line)
+    whole = {title: "\n".join(lines).strip("\n") for title, lines in sections_found.items()}
     return {title: text for title, text in whole.items() if text}
 
 
 def joined(parts: Mapping[str, str]) -> str:
     """The docstring of sections, in the usual order."""
-    known = [title for title in _ORDER if parts.get(title)]
-    return "\n\n".join(f"{title}:\n{parts[title]}" if title else parts[title] for title in known)
+    titles = [title for title in _ORDER if parts.get(title)]
+    return "\n\n".join(f"{title}:\n{parts[title]}" if title else parts[title] for title in titles)
 
 
 def of_operation(cls: type) -> str:
@@ -52,9 +52,9 @@ def of_operation(cls: type) -> str:
         parts[title] = next((each[title] for each in _families(cls) if title in each), "")
     if checks := parts.pop("Checks"):
         lines = "\n".join(_resolved(cls, checks))
-        own = parts.get("Raises")
+        raises = parts.get("Raises")
         problem = f"    ShapeError, AttributeValueError: one of these does not hold.\n{lines}"
-        parts["Raises"] = f"{problem}\n{own}" if own else problem
+        parts["Raises"] = f"{problem}\n{raises}" if raises else problem
     text = joined(parts)
     return text.replace("`element_types`", _types(cls)) if "`element_types`" in text else text
 
@@ -63,8 +63,8 @@ def check_text(cls: type, label: str) -> str:
     """What an operation's docstring says that its check `label` asks for, as an error ends."""
     for each in _families(cls):
         checks = " ".join("\n".join(_resolved(cls, each.get("Checks", ""))).split())
-        if found := re.search(rf"\({label}\) (.*?)(?= \([A-Z]\d+\)|$)", checks):
-            return f"Rule: {found[1]}"
+        if match := re.search(rf"\({label}\) (.*?)(?= \([A-Z]\d+\)|$)", checks):
+            return f"Rule: {match[1]}"
     return ""
 
 
@@ -80,7 +80,7 @@ def _resolved(cls: type, checks: str) -> Iterator[str]:
     """The lines of checks, indented as details; those of a base class in place of its name."""
     for line in checks.splitlines():
         name = _REFERENCE.search(line)
-        bases = [each for each in cls.__mro__[1:] if name and each.__name__ == name[1]]
+        bases = [base for base in cls.__mro__[1:] if name and base.__name__ == name[1]]
         found = sections(bases[0].__doc__ or "").get("Checks") if bases else None
         if found:
             yield from _resolved(bases[0], found)
@@ -90,5 +90,5 @@ def _resolved(cls: type, checks: str) -> Iterator[str]:
 
 def _types(cls: type) -> str:
     """In words the element types that an operation takes."""
-    kinds = {each.kind for each in cls.element_types}
+    kinds = {kind.kind for kind in cls.element_types}
     return ", ".join(dict.fromkeys(word for kind, word in _KINDS.items() if kind in kinds))

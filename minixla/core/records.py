@@ -52,15 +52,15 @@ class Record:
         if cls._is_exact:
             key = exact(key)
         try:
-            found = cls._given.get(key)
+            record = cls._given.get(key)
         except TypeError:  # an unhashable attribute: a list, or what is none
             key = exact(key)
             try:
-                found = cls._given.get(key)
+                record = cls._given.get(key)
             except TypeError:
-                found = key = None
-        if found is not None:
-            return found
+                record = key = None
+        if record is not None:
+            return record
         try:
             return cls._record(values, named, key)
         except Exception as error:
@@ -70,12 +70,12 @@ class Record:
     @classmethod
     def _record(cls, values: tuple[object, ...], named: dict[str, object], key: Hashable) -> Self:
         canonical = cls._canonical(values, named)
-        own = exact(tuple(canonical.values()))
+        values_key = exact(tuple(canonical.values()))
         with _RECORDING:
-            record = cls._records.get(own)
+            record = cls._records.get(values_key)
             if record is None:
-                record = cls._records[own] = cls._made(canonical)
-            is_once = any(hasattr(each, "__next__") for each in (*values, *named.values()))
+                record = cls._records[values_key] = cls._made(canonical)
+            is_once = any(hasattr(value, "__next__") for value in (*values, *named.values()))
             # A program's key is its identity: it is that of the record, and lives as long.
             is_kept = cls._counts_programs or not cls.keeps_identity
             if key is not None and is_kept and not is_once:
@@ -88,31 +88,31 @@ class Record:
     def _made(cls, canonical: dict[str, object]) -> Self:
         """A new object of attributes in canonical form."""
         made = object.__new__(cls)
-        own = made.__dict__
-        own.update(canonical)
-        own["_inferred"] = {}
+        fields_of = made.__dict__
+        fields_of.update(canonical)
+        fields_of["_inferred"] = {}
         if cls.runs_programs:
-            own["computations"] = _programs_in(canonical.values())
+            fields_of["computations"] = _programs_in(canonical.values())
         return made
 
     @classmethod
     def _canonical(cls, values: tuple[object, ...], named: dict[str, object]) -> dict[str, Any]:
         """Attributes in declared order and canonical form, defaults filled in."""
         fields, subject = cls.fields, cls.builder_name
-        given = dict(zip(fields, values, strict=False))
-        wrong = next((name for name in named if name not in fields or name in given), None)
+        by_name = dict(zip(fields, values, strict=False))
+        wrong = next((name for name in named if name not in fields or name in by_name), None)
         if wrong is not None or len(values) > len(fields):
-            problem, shown = f"{len(values)} attributes were given", list(map(repr, values))
+            problem, texts = f"{len(values)} attributes were given", list(map(repr, values))
             if wrong is not None:
-                problem, shown = f"there is no attribute {wrong!r}", [f"{wrong} = {named[wrong]!r}"]
-            if wrong in given:
+                problem, texts = f"there is no attribute {wrong!r}", [f"{wrong} = {named[wrong]!r}"]
+            if wrong in by_name:
                 problem = f"attribute {wrong} is given twice"
             advice = f"Its attributes are: {', '.join(fields) or 'none'}."
-            shown = [each[:200] for each in shown]
-            raise explain(AttributeValueError, subject, problem, shown, advice)
-        given.update(named)
+            texts = [text[:200] for text in texts]
+            raise explain(AttributeValueError, subject, problem, texts, advice)
+        by_name.update(named)
         return {
-            name: field.checked(subject, given.get(name, field.default))
+            name: field.checked(subject, by_name.get(name, field.default))
             for name, field in fields.items()
         }
 
@@ -125,7 +125,7 @@ class Record:
             if not isinstance(value, Field):
                 fields.pop(name, None)
                 continue
-            inherited = {each for base in cls.__mro__[1:] for each in vars(base)}
+            inherited = {variable for base in cls.__mro__[1:] for variable in vars(base)}
             if name in inherited - {"has_side_effect"}:
                 raise ValueError(f"class {cls.__name__}: an operation has a {name!r} already")
             fields[name] = value.named(name)
@@ -151,8 +151,8 @@ class Record:
     @property
     def values(self) -> dict[str, Any]:
         """The attributes by name, in the order of `fields`."""
-        own = self.__dict__
-        return {name: own[name] for name in self.fields}
+        fields_of = self.__dict__
+        return {name: fields_of[name] for name in self.fields}
 
     def replace(self, /, **changed: object) -> Self:
         """The operation with some attributes changed."""
@@ -165,10 +165,10 @@ class Record:
 
 
 def _programs_in(values: Iterable[object]) -> tuple["Graph", ...]:
-    found: list[Any] = []
+    programs: list[Any] = []
     for value in values:
         if type(value) is tuple:
-            found.extend(_programs_in(value))
+            programs.extend(_programs_in(value))
         elif hasattr(value, "instructions"):
-            found.append(value)
-    return tuple(found)
+            programs.append(value)
+    return tuple(programs)

@@ -94,12 +94,12 @@ def operation_named(name: str, module: str | None = None) -> type[Any]:
         >>> mx.core.operation_named("Neg").builder_name
         'neg'
     """
-    found = registered(name)
-    if found is None:
+    operation = registered(name)
+    if operation is None:
         hooks.operations() if module is None else importlib.import_module(module)
-        found = registered(name)
-    if found is not None:
-        return found
+        operation = registered(name)
+    if operation is not None:
+        return operation
     spaces = {full: full.rpartition(".")[0] for full in OTHERS}
     several = [full for full, space in spaces.items() if full == f"{space}.{name}"]
     if len(several) == 1:
@@ -125,11 +125,11 @@ def fill_role(name: str, function: Callable[..., object]) -> None:
 
 def role(name: str) -> Callable[..., Any]:
     """The function that plays `name`."""
-    found = _ROLES.get(name)
-    if found is None:
+    operation = _ROLES.get(name)
+    if operation is None:
         hooks.operations()
-        found = _ROLES[name]
-    return found
+        operation = _ROLES[name]
+    return operation
 
 
 def _check_rules(kind: type) -> None:
@@ -143,54 +143,56 @@ def _check_rules(kind: type) -> None:
 
 def _checked(name: str, rule: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(rule)
-    def checked(self: Any, *given: object) -> object:  # noqa: ANN401  # an Operation
-        found = rule(self, *given)
-        missed = _missed(name, found, given)
+    def checked(self: Any, *arguments: object) -> object:  # noqa: ANN401  # an Operation
+        result = rule(self, *arguments)
+        missed = _missed(name, result, arguments)
         if missed:
             problem = f"its {name} rule gives something else than {missed}"
-            shown = [f"rule of class {type(self).__name__}", f"given {_shown(found)}"]
+            details = [f"rule of class {type(self).__name__}", f"given {_shown(result)}"]
             is_derivative = name in ("jvp", "vjp", "transpose")
             error = errors.DerivativeError if is_derivative else errors.TransformError
-            raise explain(error, self.builder_name, problem, shown, f"Return {missed}.")
-        return found
+            raise explain(error, self.builder_name, problem, details, f"Return {missed}.")
+        return result
 
     return checked
 
 
-def _missed(name: str, found: object, given: tuple[object, ...]) -> str:
+def _missed(name: str, result: object, arguments: tuple[object, ...]) -> str:
     """What a rule should have given for its arguments; nothing if it did."""
     if name == "shape":
-        each = found if isinstance(found, tuple) else (found,)
-        fits = all(isinstance(one, AnyShape) for one in each)
+        results = result if isinstance(result, tuple) else (result,)
+        fits = all(isinstance(one, AnyShape) for one in results)
         return "" if fits else "a Shape, or a tuple of a Shape for each result"
     if name == "batch":
-        fits = isinstance(found, tuple) and len(found) == 2
+        fits = isinstance(result, tuple) and len(result) == 2
         wanted = "a pair: the result (or a tuple) and its batch dimension (or one for each)"
         return "" if fits else wanted
     if name == "jvp":
-        fits = found is None or _fit(found, given[2])
-        return "" if fits else f"tangents like its results, {_shown(given[2])}, or None for zero"
-    fits = _fit(found, given[1])
-    return "" if fits else f"a cotangent or None for each operand, {_shown(given[1])}"
+        fits = result is None or _fit(result, arguments[2])
+        return (
+            "" if fits else f"tangents like its results, {_shown(arguments[2])}, or None for zero"
+        )
+    fits = _fit(result, arguments[1])
+    return "" if fits else f"a cotangent or None for each operand, {_shown(arguments[1])}"
 
 
-def _shown(found: object) -> str:
-    if isinstance(found, (list, tuple)):
-        return f"({', '.join(map(_shown, found))})"
+def _shown(result: object) -> str:
+    if isinstance(result, (list, tuple)):
+        return f"({', '.join(map(_shown, result))})"
     try:
-        return str(shape_of(found))
+        return str(shape_of(result))
     except (errors.MinixlaError, TypeError, ValueError):
-        return repr(found)
+        return repr(result)
 
 
-def _fit(found: object, values: object) -> bool:
+def _fit(result: object, values: object) -> bool:
     """Whether tangents or cotangents are None or have the shapes of the values."""
     if not isinstance(values, (list, tuple)):
-        found, values = [found], [values]
-    if not isinstance(found, Sequence) or len(found) != len(values):
+        result, values = [result], [values]
+    if not isinstance(result, Sequence) or len(result) != len(values):
         return False
     try:
-        pairs = zip(found, values, strict=True)
-        return all(each is None or shape_of(each) is shape_of(value) for each, value in pairs)
+        pairs = zip(result, values, strict=True)
+        return all(part is None or shape_of(part) is shape_of(value) for part, value in pairs)
     except (errors.ShapeError, TypeError):
         return False

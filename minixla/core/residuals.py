@@ -13,10 +13,12 @@ def with_fewer_residuals(forward: Graph, backward: Graph, count: int) -> tuple[G
     that cheap operations make of others are made there anew: loops and calls keep less memory.
     """
     residuals = forward.outputs[count:]
-    sources = {*residuals, *[each for value in residuals for each in _smaller(value)]}
+    sources = {*residuals, *[smaller for value in residuals for smaller in _smaller(value)]}
     again: set[Value] = set()
     for step in forward.instructions:
-        if _is_cheap(step) and all(each in sources or each in again for each in step.operands):
+        if _is_cheap(step) and all(
+            operand in sources or operand in again for operand in step.operands
+        ):
             again.add(step.results[0])
     if again.isdisjoint(residuals):
         return forward, backward
@@ -38,23 +40,25 @@ def _from(
     inputs = {value: Value(value.shape, None, index) for index, value in enumerate(kept)}
     made, second = dict(inputs), Rewriting(backward, lambda graph: graph)
     for step in steps:
-        second.instructions.append(step.again([made[each] for each in step.operands]))
+        second.instructions.append(step.again([made[operand] for operand in step.operands]))
         made[step.results[0]] = second.instructions[-1].results[0]
-    second.values.update(zip(backward.inputs, [made[each] for each in residuals], strict=False))
-    found, cotangents = second.run(), backward.inputs[len(residuals) :]
+    second.values.update(
+        zip(backward.inputs, [made[residual] for residual in residuals], strict=False)
+    )
+    gradients, cotangents = second.run(), backward.inputs[len(residuals) :]
     taken = [*inputs.values(), *cotangents]
-    return Graph(taken, found.instructions, found.outputs, backward.name)
+    return Graph(taken, gradients.instructions, gradients.outputs, backward.name)
 
 
 def _smaller(value: Value) -> list[Value]:
     """What a value is made of, one after the other, as long as that is smaller: no broadcasts."""
-    found: list[Value] = []
+    smaller: list[Value] = []
     while (step := value.instruction) is not None and _is_cheap(step) and len(step.operands) == 1:
         (operand,) = step.operands
         if not _bytes(operand) < _bytes(value):
             break
-        found.append(value := operand)
-    return found
+        smaller.append(value := operand)
+    return smaller
 
 
 def _bytes(value: Value) -> int:

@@ -112,7 +112,7 @@ class ReverseTrace(Trace):
         targets: list[Target],
         source: Source | None,
     ) -> Results:
-        active, known = [target is not None for target in targets], None
+        active, operands_and_results = [target is not None for target in targets], None
         if operation.linearize is not None:
             results, pullback = self._under_parent(operation.linearize, values, active)
         elif operation.forward is not None or (
@@ -129,12 +129,12 @@ class ReverseTrace(Trace):
                 results = self._under_parent(process, operation, tuple(values))
             refuse_without_derivative(operation)
             pullback = _pullback(operation.vjp, results, values, results, active)
-            known = values, results
+            operands_and_results = values, results
         single = type(results) is not tuple
         moved = [has_tangent(results)] if single else list(map(has_tangent, results))
         if operation.zero_derivative is not None or not any(moved):
             return results
-        node = self.record(Node(targets, pullback, source, operation, known))
+        node = self.record(Node(targets, pullback, source, operation, operands_and_results))
         places = [(node, index) if flag else None for index, flag in enumerate(moved)]
         return wrapped(self, ReverseTracer, results, places[0] if single else places)
 
@@ -155,21 +155,21 @@ class ReverseTrace(Trace):
             _state.trace = previous
             linear.alive = False
         flat = results if type(results) is tuple else (results,)
-        if any(type(each) is LinearTracer and each._trace is linear for each in flat):
+        if any(type(result) is LinearTracer and result._trace is linear for result in flat):
             raise refuse_reverse(operation)
-        known: Any = self._target(tangents_out)
+        result_targets: Any = self._target(tangents_out)
         if type(results) is tuple and tangents_out is not None:
-            known = list(map(self._target, tangents_out))
-        return wrapped(self, ReverseTracer, results, known)
+            result_targets = list(map(self._target, tangents_out))
+        return wrapped(self, ReverseTracer, results, result_targets)
 
     def _target(self, tangent: object) -> Target:
         """Where the cotangent of a tangent goes; that of a tuple is taken apart first."""
         if isinstance(tangent, LinearTracer):
             return tangent.target
         if isinstance(tangent, TupleValue):
-            targets = [self._target(each) for each in tangent.elements]
+            targets = [self._target(element) for element in tangent.elements]
             if any(targets):
-                node = Node(targets, lambda given: given[0].elements, _state.source, None)
+                node = Node(targets, lambda cotangents: cotangents[0].elements, _state.source, None)
                 return self.record(node), 0
         return None
 
@@ -196,8 +196,8 @@ class ReverseTrace(Trace):
                     continue
                 _state.source = node.source
                 assert node.pullback is not None
-                found = node.pullback(received) if watch is None else watch.pull(node, received)
-                for target, cotangent in zip(node.targets, found, strict=True):
+                gradients = node.pullback(received) if watch is None else watch.pull(node, received)
+                for target, cotangent in zip(node.targets, gradients, strict=True):
                     if target is not None and cotangent is not None:
                         add(*target, cotangent)
         finally:
@@ -218,12 +218,12 @@ def pushed_by_vjp(
     """The tangents of results by the transpose of a `vjp` rule, which is linear in cotangents."""
     flat = results if type(results) is tuple else (results,)
     trace = ReverseTrace(_state.trace)
-    given = [trace.add_input(zeros_like(x)) if has_tangent(x) else None for x in flat]
+    cotangent_tracers = [trace.add_input(zeros_like(x)) if has_tangent(x) else None for x in flat]
     active = [tangent is not None for tangent in tangents]
     with tracing(trace):
-        cotangents = tuple(given) if type(results) is tuple else given[0]
-        found = operation.vjp(cotangents, primals, results, active)
-    moved = trace.pull(found, tangents, given)
+        cotangents = tuple(cotangent_tracers) if type(results) is tuple else cotangent_tracers[0]
+        pulled = operation.vjp(cotangents, primals, results, active)
+    moved = trace.pull(pulled, tangents, cotangent_tracers)
     return tuple(moved) if type(results) is tuple else moved[0]
 
 
@@ -231,19 +231,19 @@ def _pullback(
     rule: Callable[..., Sequence[Any]],
     results: Any,  # noqa: ANN401  # one or several
     operands: Sequence[Any],
-    *given: object,
+    *arguments: object,
 ) -> Pullback:
     """`rule` of cotangents (a tuple where results are) and operands, by which it is sized."""
     count = len(results) if type(results) is tuple else None
     are_dynamic = is_dynamic(results) if count is None else any(map(is_dynamic, results))
-    for each in operands:  # every step asks: any(map(...)) takes twice as long
-        are_dynamic = are_dynamic or is_dynamic(each)
+    for operand in operands:  # every step asks: any(map(...)) takes twice as long
+        are_dynamic = are_dynamic or is_dynamic(operand)
 
     # Every step evaluates these annotations, so they are names.
     def pullback(cotangents: Cotangents) -> Gradients:
         wanted = cotangents[0] if count is None else tuple(map(cotangents.get, range(count)))
-        found = rule(wanted, operands, *given)
-        return list(map(with_sizes_of, found, operands)) if are_dynamic else found
+        gradients = rule(wanted, operands, *arguments)
+        return list(map(with_sizes_of, gradients, operands)) if are_dynamic else gradients
 
     return pullback
 
@@ -261,7 +261,7 @@ class LinearTrace(Trace):
         self.operation = operation
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Results:
-        linear = [type(each) is LinearTracer and each._trace is self for each in operands]
+        linear = [type(operand) is LinearTracer and operand._trace is self for operand in operands]
         if not any(linear):
             return self.parent.process(operation, operands)
         if operation.stage_operands is not None:
@@ -269,14 +269,16 @@ class LinearTrace(Trace):
         if not operation.is_linear_in(linear):
             raise operation.not_linear()
         pairs = zip(operands, linear, strict=True)
-        targets = [each.target if flag else None for each, flag in pairs]
+        targets = [tracer.target if flag else None for tracer, flag in pairs]
         shapes = tuple(map(shape_of, operands))
         results = operation.infer(shapes)
         lift, name = self.parent.lift, operation.builder_name
         triples = zip(operands, shapes, linear, strict=True)
-        known = [shape if flag else lift(each, name) for each, shape, flag in triples]
-        pullback = _pullback(operation.transpose, results, known, linear)
-        node = Node(targets, pullback, _state.source, self.operation, (known, results))
+        operands_or_shapes = [
+            shape if flag else lift(operand, name) for operand, shape, flag in triples
+        ]
+        pullback = _pullback(operation.transpose, results, operands_or_shapes, linear)
+        node = Node(targets, pullback, _state.source, self.operation, (operands_or_shapes, results))
         self.recorder.record(node)
         if not isinstance(results, tuple):
             return LinearTracer(self, results, (node, 0))
@@ -285,8 +287,8 @@ class LinearTrace(Trace):
         if all(flags):
             return tangents
         # Results that no tangent reaches are values, whatever stands for the tangents.
-        pairs = zip(known, linear, strict=True)
-        point = tuple([zeros_like(each) if flag else each for each, flag in pairs])
+        pairs = zip(operands_or_shapes, linear, strict=True)
+        point = tuple([zeros_like(operand) if flag else operand for operand, flag in pairs])
         values = self.parent.process(operation, point)
         triples = zip(tangents, values, flags, strict=True)
         return tuple([tangent if flag else value for tangent, value, flag in triples])

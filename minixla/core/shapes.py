@@ -79,22 +79,22 @@ class Shape(_Interned):
             if len(flags) != len(dimensions):
                 raise ValueError(f"{len(flags)} dynamic flags for {len(dimensions)} dimensions")
             flags = flags if any(flags) else ()
-        found = cls._interned.get((element_type_, dimensions, flags))
-        if found is not None:
-            return found
+        interned = cls._interned.get((element_type_, dimensions, flags))
+        if interned is not None:
+            return interned
         declared = element_type(element_type_)
         sizes = tuple([operator.index(size) for size in dimensions])
         if any(size < 0 for size in sizes):
             raise ValueError(f"a dimension size is negative: {list(sizes)}")
         key = (declared, sizes, flags)
-        found = cls._interned.get(key)
-        if found is not None:
-            return found
+        interned = cls._interned.get(key)
+        if interned is not None:
+            return interned
         dynamic, dtype, size = flags or (False,) * len(sizes), declared.dtype, math.prod(sizes)
         if math.prod([size or 1 for size in sizes]) * dtype.itemsize > _MOST_BYTES:
-            shown = f"{declared.name}[{','.join(map(str, sizes))}] has more than 2**63 - 1 bytes"
+            text = f"{declared.name}[{','.join(map(str, sizes))}] has more than 2**63 - 1 bytes"
             more = ", where empty dimensions count as one element" if 0 in sizes else ""
-            raise too_large("shape", shown + more)
+            raise too_large("shape", text + more)
         pairs = list(zip(map(str, sizes), dynamic, strict=True))
         listed = [f"<={number}" if flag else number for number, flag in pairs]
         typed = ["?" if flag else number for number, flag in pairs]
@@ -102,10 +102,12 @@ class Shape(_Interned):
         bounded = f", #stablehlo.bounds<{bounds}>" if flags else ""
         stablehlo = f"tensor<{'x'.join([*typed, declared.stablehlo])}{bounded}>"
         self = object.__new__(cls)
-        own = dict(element_type=declared, dimensions=sizes, dynamic=dynamic, is_dynamic=bool(flags))
-        own |= dict(rank=len(sizes), dtype=dtype, size=size, nbytes=size * dtype.itemsize)
-        own |= dict(_text=f"{declared.name}[{','.join(listed)}]", stablehlo=stablehlo)
-        for name, value in own.items():
+        fields = dict(
+            element_type=declared, dimensions=sizes, dynamic=dynamic, is_dynamic=bool(flags)
+        )
+        fields |= dict(rank=len(sizes), dtype=dtype, size=size, nbytes=size * dtype.itemsize)
+        fields |= dict(_text=f"{declared.name}[{','.join(listed)}]", stablehlo=stablehlo)
+        for name, value in fields.items():
             object.__setattr__(self, name, value)
         # setdefault keeps one object when two threads make the same shape.
         return cls._interned.setdefault(key, self)
@@ -156,12 +158,12 @@ class TupleShape(_Interned):
             TypeError: a member is no shape.
         """
         key = tuple(elements)
-        found = cls._interned.get(key)
-        if found is not None:
-            return found
-        for each in key:
-            if not isinstance(each, (Shape, TupleShape, TokenShape)):
-                raise TypeError(f"a member of a tuple shape must be a shape, not {each!r}")
+        interned = cls._interned.get(key)
+        if interned is not None:
+            return interned
+        for member in key:
+            if not isinstance(member, (Shape, TupleShape, TokenShape)):
+                raise TypeError(f"a member of a tuple shape must be a shape, not {member!r}")
         self = object.__new__(cls)
         object.__setattr__(self, "elements", key)
         return cls._interned.setdefault(key, self)
@@ -208,12 +210,12 @@ def _nested_text(shape: TupleShape, opening: str, closing: str, text: Callable[[
     parts: list[str] = []
     stack: list[AnyShape | str] = [shape]
     while stack:
-        each = stack.pop()
-        if isinstance(each, TupleShape):
-            separated = [part for member in each.elements for part in (", ", member)]
+        current = stack.pop()
+        if isinstance(current, TupleShape):
+            separated = [part for member in current.elements for part in (", ", member)]
             stack += [closing, *reversed(separated[1:])]
-            each = opening
-        parts.append(each if isinstance(each, str) else text(each))
+            current = opening
+        parts.append(current if isinstance(current, str) else text(current))
     return "".join(parts)
 
 
@@ -297,21 +299,23 @@ def _leaf(text: str, match: re.Match[str]) -> AnyShape:
     name, listed = match.group(6, 7)
     if name not in element_types.ELEMENT_TYPES:
         raise _no_shape(text, match.start())
-    given = [each.strip() for each in listed.split(",")] if listed.strip() else []
-    sizes = [_SIZE.fullmatch(each) for each in given]
+    parts = [part.strip() for part in listed.split(",")] if listed.strip() else []
+    sizes = [_SIZE.fullmatch(part) for part in parts]
     # A longer number than 2**63 - 1 is a mistake (and slow to read).
-    found = [(int(size[1]), size[0][0] == "<") for size in sizes if size and len(size[1]) <= 19]
-    if len(found) < len(sizes):
+    sizes_read = [
+        (int(size[1]), size[0][0] == "<") for size in sizes if size and len(size[1]) <= 19
+    ]
+    if len(sizes_read) < len(sizes):
         raise _no_shape(text, match.start(7))
-    return Shape(name, [size for size, _ in found], [flag for _, flag in found])
+    return Shape(name, [size for size, _ in sizes_read], [flag for _, flag in sizes_read])
 
 
 def _no_shape(text: str, at: int) -> ValueError:
-    shown = text if len(text) <= 80 else f"{text[:77]}..."
-    found = repr(text[at : at + 20]) if at < len(text) else "the end"
+    excerpt = text if len(text) <= 80 else f"{text[:77]}..."
+    rest = repr(text[at : at + 20]) if at < len(text) else "the end"
     return ValueError(
-        f"{shown!r} is not a shape, such as f32[2,3] or (f32[], s32[4]): "
-        f"wrong at position {at}, where {found} stands"
+        f"{excerpt!r} is not a shape, such as f32[2,3] or (f32[], s32[4]): "
+        f"wrong at position {at}, where {rest} stands"
     )
 
 
@@ -369,9 +373,9 @@ def snapshot(array: np.ndarray) -> np.ndarray:
     if not array.flags.writeable:
         return array
     key = id(array)
-    known, last = _TAKEN.get(key, (lambda: None, lambda: None))
+    array_ref, last = _TAKEN.get(key, (lambda: None, lambda: None))
     taken = last()
-    if known() is array and taken is not None:
+    if array_ref() is array and taken is not None:
         is_alike = taken.dtype == array.dtype and taken.shape == array.shape
         if is_alike and taken.tobytes() == array.tobytes():
             return taken

@@ -71,7 +71,7 @@ class ShardingRule:
     def kind(self, factor: int) -> str:
         """The kind of a factor: `pass_through`, `reduction`, `need_replication`, `permutation`."""
         kinds = (REDUCTION, NEED_REPLICATION, PERMUTATION)
-        return next((each for each in kinds if factor in getattr(self, each)), PASS_THROUGH)
+        return next((kind for kind in kinds if factor in getattr(self, kind)), PASS_THROUGH)
 
     def check(self, operand_ranks: Sequence[int] = (), result_ranks: Sequence[int] = ()) -> None:
         """Raises AttributeValueError where the rule breaks the rules for rules.
@@ -97,9 +97,9 @@ class ShardingRule:
             if () in tensor:
                 return f"dimension {tensor.index(())} of {kind} {index} has no factor"
             if len(set(factors)) < len(factors):
-                twice = next(each for each in factors if factors.count(each) > 1)
+                twice = next(factor for factor in factors if factors.count(factor) > 1)
                 return f"{kind} {index} has the factor {factor_symbol(twice)} twice"
-            unknown = [each for each in factors if not 0 <= each < len(self.sizes)]
+            unknown = [factor for factor in factors if not 0 <= factor < len(self.sizes)]
             if unknown:
                 return f"the factor {factor_symbol(unknown[0])} of {kind} {index} has no size"
         return ""
@@ -113,9 +113,9 @@ class ShardingRule:
                 return f"no tensor has the factor {name}"
             if size < 0:
                 return f"the factor {name} has the size {size}"
-            if sum(factor in each for each in sets) > 1:
+            if sum(factor in factors for factors in sets) > 1:
                 return f"the factor {name} is in two sets"
-        strange = [each for each in chain(*sets, self.blocked) if each not in used]
+        strange = [factor for factor in chain(*sets, self.blocked) if factor not in used]
         return f"no tensor has the factor {factor_symbol(strange[0])}" if strange else ""
 
     def __str__(self) -> str:
@@ -134,7 +134,7 @@ class ShardingRule:
         """How many first dimensions are in all tensors the same factors, which pass through."""
         count = 0
         for first, *others in zip(*self.operands, *self.results, strict=False):
-            is_one = len(first) == 1 and all(each == first for each in others)
+            is_one = len(first) == 1 and all(other == first for other in others)
             if not is_one or self.kind(first[0]) != PASS_THROUGH or first[0] in self.blocked:
                 break
             count += 1
@@ -174,9 +174,9 @@ class ShardingRule:
         expected = [name for name in _SETS.values() if name in sets]
         if _SET.sub("", rest).strip() or [name for name, _ in _SET.findall(rest)] != expected:
             _refuse(text, f"after the sizes stands {rest.strip()!r}")
-        given = {name: sets.get(written, frozenset()) for name, written in _SETS.items()}
-        taken, made = (_read_tensors(text, each) for each in (operands, results))
-        rule = cls(taken, made, _read_sizes(text, sizes or ""), **given, is_custom=is_custom)
+        given_sets = {name: sets.get(written, frozenset()) for name, written in _SETS.items()}
+        taken, made = (_read_tensors(text, side) for side in (operands, results))
+        rule = cls(taken, made, _read_sizes(text, sizes or ""), **given_sets, is_custom=is_custom)
         rule.check()
         return rule
 
@@ -331,19 +331,19 @@ def _read_tensors(text: str, tensors: str) -> tuple[Tensor, ...]:
     between, listed = _DIMENSIONS.sub("", tensors), _DIMENSIONS.findall(tensors)
     if between.strip(", \t\n"):
         _refuse(text, f"between operands or results stands {between.strip()!r}")
-    parts = [each.split(",") if each.strip() else [] for each in listed]
-    return tuple(tuple(_read_symbols(text, part) for part in each) for each in parts)
+    parts = [dimension.split(",") if dimension.strip() else [] for dimension in listed]
+    return tuple(tuple(_read_symbols(text, part) for part in dimension) for dimension in parts)
 
 
 def _read_set(text: str, inside: str) -> Collection[int]:
-    factors = [*chain.from_iterable(_read_symbols(text, each) for each in inside.split(","))]
+    factors = [*chain.from_iterable(_read_symbols(text, symbol) for symbol in inside.split(","))]
     if factors != sorted(set(factors)):
         _refuse(text, f"the factors {{{inside}}} are not in order")
     return factors
 
 
 def _read_sizes(text: str, inside: str) -> tuple[int, ...]:
-    pairs = [each.split("=") for each in inside.split(",") if each.strip()]
+    pairs = [pair.split("=") for pair in inside.split(",") if pair.strip()]
     for index, pair in enumerate(pairs):
         if len(pair) != 2 or not pair[1].strip().isdecimal():
             _refuse(text, f"{'='.join(pair).strip()!r} is no size of a factor")

@@ -61,13 +61,13 @@ class Source(NamedTuple):
     @property
     def line(self) -> int:
         """The line number, counted from 1; 0 where Python does not know it."""
-        known = _LINES.get(id(self.code))
-        if known is None:
+        cached = _LINES.get(id(self.code))
+        if cached is None:
             if len(_LINES) >= _MOST_LISTS:
                 _LINES.clear()
             lines = [place[0] or 0 for place in self.code.co_positions()]
-            known = _LINES[id(self.code)] = self.code, lines
-        return known[1][self.instruction // 2]
+            cached = _LINES[id(self.code)] = self.code, lines
+        return cached[1][self.instruction // 2]
 
     @property
     def key(self) -> Hashable:
@@ -81,8 +81,8 @@ class Source(NamedTuple):
         return self.code.co_names == (IMPORTED,)
 
     def __str__(self) -> str:
-        own = printable(self._shown())
-        return own if self.caller is None else f"{own}, from {self.caller}"
+        position = printable(self._shown())
+        return position if self.caller is None else f"{position}, from {self.caller}"
 
     def _shown(self) -> str:
         cell = _cell(self.file)
@@ -99,8 +99,8 @@ class Source(NamedTuple):
 def _cell(file: str) -> str | None:
     """What IPython calls the cell whose code is in a file, as in `In[3]`; None for other files."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    found = None if shell is None else shell.compile.format_code_name(file)
-    return None if found is None else found[1]
+    cell_name = None if shell is None else shell.compile.format_code_name(file)
+    return None if cell_name is None else cell_name[1]
 
 
 # The line of each instruction, of two bytes, by identity of the code object, which is kept:
@@ -138,7 +138,7 @@ _IS_USER_FILE: dict[str, bool | str] = {"<string>": _TEXT}
 def skip_package(folder: str) -> None:
     """Counts the code in `folder` as the framework's, not the user's."""
     _SKIPPED.append(os.path.join(os.path.abspath(folder), ""))
-    for file in [each for each, kind in _IS_USER_FILE.items() if kind in (True, _LIBRARY)]:
+    for file in [path for path, kind in _IS_USER_FILE.items() if kind in (True, _LIBRARY)]:
         del _IS_USER_FILE[file]
 
 
@@ -153,15 +153,15 @@ def is_user_file(file: str) -> bool:
 
 
 def _kind_of_file(file: str) -> bool | str:
-    found = _IS_USER_FILE.get(file)
-    if found is None:
-        found = not file.startswith(("<frozen", *_SKIPPED))
-        if found and (
+    file_kind = _IS_USER_FILE.get(file)
+    if file_kind is None:
+        file_kind = not file.startswith(("<frozen", *_SKIPPED))
+        if file_kind and (
             file.startswith(_STANDARD_LIBRARY) or any(f in file for f in _FOLDERS_OF_LIBRARIES)
         ):
-            found = _LIBRARY
-        _IS_USER_FILE[file] = found
-    return found
+            file_kind = _LIBRARY
+        _IS_USER_FILE[file] = file_kind
+    return file_kind
 
 
 def find_source(depth: int = 1) -> Source | None:
@@ -170,10 +170,10 @@ def find_source(depth: int = 1) -> Source | None:
     If that frame is a library's, the source has the user's innermost frame as its caller.
     """
     # None where there is none, or an entry point, such as the command line, stands before it.
-    frame, known = sys._getframe(depth), _IS_USER_FILE
+    frame, kinds = sys._getframe(depth), _IS_USER_FILE
     while frame is not None:
         code = frame.f_code
-        kind = known.get(code.co_filename)
+        kind = kinds.get(code.co_filename)
         if kind is None:
             kind = _kind_of_file(code.co_filename)
         if kind is True:
@@ -207,8 +207,8 @@ def innermost_source(
         if kind is _LIBRARY:
             library = library or Source(code, instruction)
         elif kind is True or (kind and not code.co_qualname.startswith("__create_fn__")):
-            found = Source(code, instruction)
-            return found if library is None else library._replace(caller=found)
+            source = Source(code, instruction)
+            return source if library is None else library._replace(caller=source)
     if library is None:
         return around
     return library if around is None else library._replace(caller=around.caller or around)
@@ -245,18 +245,18 @@ def public_name() -> str | None:
 
     Packages say by `offer_functions` which are theirs.
     """
-    found, frame = None, sys._getframe(1)
+    name, frame = None, sys._getframe(1)
     while frame is not None and not is_user_file(frame.f_code.co_filename):
         held = frame.f_locals.get("function"), frame.f_locals.get("self")
         # What wraps a function holds it; else one of this name is found where it was defined.
-        for each in (*held, frame.f_globals.get(frame.f_code.co_name)):
-            found = _offered_name(each) or found
+        for candidate in (*held, frame.f_globals.get(frame.f_code.co_name)):
+            name = _offered_name(candidate) or name
         frame = frame.f_back
-    return found
+    return name
 
 
 def _offered_name(function: object) -> str | None:
-    name, module = (getattr(function, each, None) for each in ("__name__", "__module__"))
+    name, module = (getattr(function, attribute, None) for attribute in ("__name__", "__module__"))
     if not (isinstance(name, str) and isinstance(module, str)):
         return None
     for package, names in _LIBRARIES.items():
@@ -308,7 +308,7 @@ def _place_in(held: Any, value: object, name: str, depth: int = 4) -> str | None
         return None
     is_list = type(held) in (list, tuple)
     members = enumerate(held) if is_list else held.items() if type(held) is dict else ()
-    places = (_place_in(each, value, f"{name}[{key!r}]", depth - 1) for key, each in members)
+    places = (_place_in(member, value, f"{name}[{key!r}]", depth - 1) for key, member in members)
     return next((place for place in places if place is not None), None)
 
 
@@ -330,18 +330,18 @@ def running_expression(source: Source | None) -> Expression | None:
         tree = ast.parse("".join(linecache.getlines(source.file)))
     except (SyntaxError, ValueError, RecursionError):  # the file has changed, or is no Python
         return None
-    names, found = ("lineno", "end_lineno", "col_offset", "end_col_offset"), None
+    names, expression = ("lineno", "end_lineno", "col_offset", "end_col_offset"), None
     expressions = [Expression(tree, ())]
     for each in expressions:  # outer before inner: the innermost at the place is found last
         node, parents = each
         expressions += [Expression(c, (node, *parents)) for c in ast.iter_child_nodes(node)]
         if tuple([getattr(node, name, None) for name in names]) == place:
-            found = each
+            expression = each
             if isinstance(node, ast.JoinedStr):  # its parts have its place in Python 3.11
                 break
-    if found is not None and isinstance(found.node, ast.FormattedValue):
-        return Expression(found.parents[0], found.parents[1:])
-    return found
+    if expression is not None and isinstance(expression.node, ast.FormattedValue):
+        return Expression(expression.parents[0], expression.parents[1:])
+    return expression
 
 
 def text_of(node: ast.AST) -> str:

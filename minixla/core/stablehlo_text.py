@@ -84,11 +84,13 @@ class Emitter:
         self._names.update(functions)
         self._symbols.update({id(each): (name, each) for name, (each, _) in functions.items()})
         if not self.inlines_meshes:
-            for each, _ in functions.values():
-                self._meshes.update(each.annotations.meshes if each.annotations else ())
+            for function_graph, _ in functions.values():
+                self._meshes.update(
+                    function_graph.annotations.meshes if function_graph.annotations else ()
+                )
         texts = [
-            self._function(each, name, is_public, attributes.get(name, ""))
-            for name, (each, is_public) in functions.items()
+            self._function(function_graph, name, is_public, attributes.get(name, ""))
+            for name, (function_graph, is_public) in functions.items()
         ]
         while self._pending:
             callee = self._pending.pop()
@@ -134,15 +136,17 @@ class Emitter:
 
     def _annotate(self, results: Sequence[Value], notes: Annotations) -> None:
         """Adds what is said of its results to the operation that was written last."""
-        given, texts = [notes.values.get(value) for value in results], []
-        known = next((each for each in given if each is not None), None)
-        if known is not None:
-            for index, (value, each) in enumerate(zip(results, given, strict=True)):
-                given[index] = known.saying_nothing(value.shape) if each is None else each
+        shardings, texts = [notes.values.get(value) for value in results], []
+        first = next((sharding for sharding in shardings if sharding is not None), None)
+        if first is not None:
+            for index, (value, sharding) in enumerate(zip(results, shardings, strict=True)):
+                shardings[index] = (
+                    first.saying_nothing(value.shape) if sharding is None else sharding
+                )
             # Where side effects are in order, a token comes before the results.
             is_threaded = self._lines[-1].partition(" = ")[0].count("%") > len(results)
-            given = [known.saying_nothing(TOKEN)] * is_threaded + given
-            texts.append(f"sdy.sharding = {self.shardings(given)}")
+            shardings = [first.saying_nothing(TOKEN)] * is_threaded + shardings
+            texts.append(f"sdy.sharding = {self.shardings(shardings)}")
         if results[0] in notes.rules:
             texts.append(notes.rules[results[0]].attribute)
         text = ", ".join(texts)
@@ -186,8 +190,8 @@ class Emitter:
         (`{mhlo.sharding = "..."}`); the others are as `attribute_text` says, None leaves one out.
         """
         names = [self.name() for _ in results]
-        given = [f"{k} = {attribute_text(v)}" for k, v in attributes.items() if v is not None]
-        properties = f" <{{{', '.join(given)}}}>" if given else ""
+        pairs = [f"{k} = {attribute_text(v)}" for k, v in attributes.items() if v is not None]
+        properties = f" <{{{', '.join(pairs)}}}>" if pairs else ""
         bodies = f" ({', '.join(regions)})" if regions else ""
         types = ", ".join([shape.stablehlo for shape in shapes])
         outcome = ", ".join([shape.stablehlo for shape in results])
@@ -276,9 +280,11 @@ class Emitter:
         """
         outer, self._lines, before = self._lines, [], self._token
         parameters = operands or [self.name("r") for _ in graph.inputs]
-        given = self.name("r") if token in ("parameter", "read") else None
-        self._token = before if token == "captured" else given
-        header = _parameters(() if operands else parameters, _types(graph.inputs), given)
+        name_of_parameter = self.name("r") if token in ("parameter", "read") else None
+        self._token = before if token == "captured" else name_of_parameter
+        header = _parameters(
+            () if operands else parameters, _types(graph.inputs), name_of_parameter
+        )
         with nested():
             self._block(graph, parameters, terminator, token in ("parameter", "captured"))
         body = "\n".join(self._lines)
@@ -301,17 +307,19 @@ class Emitter:
         parameters = [f"%arg{index}" for index in range(len(graph.inputs))]
         is_threaded = graph.has_side_effect and (self.threads_main or not is_public)
         self._token = "%token" if is_threaded else None
-        given = _types(graph.inputs)
+        types_in = _types(graph.inputs)
         if notes is not None:
-            given = map(self._placed, given, map(notes.values.get, graph.inputs))
-        given = _parameters(parameters, given, self._token)
+            types_in = map(self._placed, types_in, map(notes.values.get, graph.inputs))
+        types_in = _parameters(parameters, types_in, self._token)
         types = self._block(graph, parameters, "return", is_threaded)
-        if notes is not None and any(each is not None for each in notes.outputs):
+        if notes is not None and any(output is not None for output in notes.outputs):
             listed = list(map(self._placed, _types(graph.outputs), notes.outputs))
             types = ", ".join([TOKEN.stablehlo, *listed] if is_threaded else listed)
         written = f" attributes {{{attributes}}}" if attributes else ""
         visibility = "public" if is_public else "private"
-        header = f"  func.func {visibility} {symbol_text(symbol)}({given}) -> ({types}){written} {{"
+        header = (
+            f"  func.func {visibility} {symbol_text(symbol)}({types_in}) -> ({types}){written} {{"
+        )
         return "\n".join([header, *self._lines, "  }"])
 
     def _block(
@@ -367,7 +375,7 @@ def quoted(text: str, escape: str = "02X") -> str:
     safe = text.replace("\\", "\\\\").replace('"', '\\"')
     if safe.isprintable():
         return f'"{safe}"'
-    return f'"{"".join([_escaped(each, escape) for each in safe])}"'
+    return f'"{"".join([_escaped(character, escape) for character in safe])}"'
 
 
 def _escaped(character: str, escape: str) -> str:
@@ -378,8 +386,8 @@ def _escaped(character: str, escape: str) -> str:
 
 def bytes_text(value: bytes) -> str:
     """Bytes as a string in MLIR, with its quotes."""
-    shown = [chr(x) if 32 <= x < 127 and x not in b'"\\' else f"\\{x:02X}" for x in value]
-    return f'"{"".join(shown)}"'
+    characters = [chr(x) if 32 <= x < 127 and x not in b'"\\' else f"\\{x:02X}" for x in value]
+    return f'"{"".join(characters)}"'
 
 
 def unquoted(text: str) -> str:
@@ -390,8 +398,8 @@ def unquoted(text: str) -> str:
 
 
 def _character(match: re.Match[bytes]) -> bytes:
-    found = match[1]
-    return bytes.fromhex(found.decode()) if len(found) == 2 else _LETTERS.get(found, found)
+    escape = match[1]
+    return bytes.fromhex(escape.decode()) if len(escape) == 2 else _LETTERS.get(escape, escape)
 
 
 _ESCAPE = re.compile(rb"\\([0-9A-Fa-f]{2}|.)", re.DOTALL)
@@ -433,9 +441,9 @@ def attribute_text(value: str | float | Sequence[Any]) -> str:
         return f"{value} : i64"
     if isinstance(value, float):
         return f"{_float_text(value)} : f32"
-    if all(isinstance(each, bool) for each in value) and value:
-        return f"array<i1: {', '.join('true' if each else 'false' for each in value)}>"
-    if all(isinstance(each, int) for each in value):
+    if all(isinstance(element, bool) for element in value) and value:
+        return f"array<i1: {', '.join('true' if element else 'false' for element in value)}>"
+    if all(isinstance(element, int) for element in value):
         return f"array<i64: {', '.join(map(str, value))}>" if value else "array<i64>"
     rows = ", ".join(f"[{', '.join(map(str, row))}]" for row in value)
     return f"dense<[{rows}]> : tensor<{len(value)}x{len(value[0])}xi64>"
@@ -445,7 +453,9 @@ def _layouts_text(shapes: Sequence[AnyShape], orders: Layouts | None) -> str:
     """Layouts of arrays and tokens, by default row-major ones."""
     if orders is None:
         orders = [range(getattr(shape, "rank", 0))[::-1] for shape in shapes]
-    texts = [f"dense<{list(each) if each else ''}> : tensor<{len(each)}xindex>" for each in orders]
+    texts = [
+        f"dense<{list(order) if order else ''}> : tensor<{len(order)}xindex>" for order in orders
+    ]
     return f"[{', '.join(texts)}]"
 
 

@@ -88,7 +88,7 @@ class ZeroTrace(Trace):
             return zeros_like(value._shape)
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Results:
-        zero = [type(each) is ZeroTracer and each._trace is self for each in operands]
+        zero = [type(operand) is ZeroTracer and operand._trace is self for operand in operands]
         if not any(zero):
             return self.outside(operation, operands)
         if operation.enter is not None:
@@ -112,7 +112,11 @@ class ZeroTrace(Trace):
         """Whether an operation that is linear in the marked operands returns zeros."""
         if operation.computations:
             # A computation of scalars is linear if it maps zeros to zeros.
-            zeros = [_makes_zeros(each) for each in operation.computations if _is_inexact(each)]
+            zeros = [
+                _makes_zeros(computation)
+                for computation in operation.computations
+                if _is_inexact(computation)
+            ]
             if not all(zeros):
                 return False
         elif not operation.jointly_linear:
@@ -133,11 +137,11 @@ class ZeroTrace(Trace):
     ) -> tuple[Array, ...]:
         """Compute a jointly linear operation by its jvp rule, which skips zeros."""
         linear, rows = operation.linear_operands or (), zip(operands, zero, strict=True)
-        given = [x if i in linear and not flag else None for i, (x, flag) in enumerate(rows)]
+        moving = [x if i in linear and not flag else None for i, (x, flag) in enumerate(rows)]
         with under(self.parent):
-            found = operation.jvp(operands, given, None)
-        pairs = zip(found, shapes, strict=True)
-        return tuple([ZeroTracer(self, s) if each is None else each for each, s in pairs])
+            tangents_out = operation.jvp(operands, moving, None)
+        pairs = zip(tangents_out, shapes, strict=True)
+        return tuple([ZeroTracer(self, s) if tangent is None else tangent for tangent, s in pairs])
 
 
 def _is_inexact(computation: Graph) -> bool:
@@ -185,16 +189,16 @@ def pulled(
         cotangents: one for each result, or None for a symbolic zero.
         results: values or shapes.
     """
-    if not any(each is None for each in cotangents):
+    if not any(cotangent is None for cotangent in cotangents):
         return list(backward(*cotangents))
     trace = ZeroTrace(_state.trace)
-    given = [
-        _zero(trace, result) if each is None and has_tangent(result) else each
-        for each, result in zip(cotangents, results, strict=True)
+    active_cotangents = [
+        _zero(trace, result) if cotangent is None and has_tangent(result) else cotangent
+        for cotangent, result in zip(cotangents, results, strict=True)
     ]
     with tracing(trace):
-        found = backward(*given)
-    return [None if trace.is_own(each) else each for each in found]
+        gradients = backward(*active_cotangents)
+    return [None if trace.is_own(gradient) else gradient for gradient in gradients]
 
 
 def pullback_by(
@@ -207,8 +211,8 @@ def pullback_by(
 
     def pullback(cotangents: Cotangents) -> Gradients:
         marked = list(compress(enumerate(results), outputs))
-        given = [cotangents.get(index) for index, _ in marked]
-        return spread(inputs, pulled(backward, given, [result for _, result in marked]))
+        received = [cotangents.get(index) for index, _ in marked]
+        return spread(inputs, pulled(backward, received, [result for _, result in marked]))
 
     return pullback
 

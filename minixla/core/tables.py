@@ -18,9 +18,9 @@ def plain(value: Any) -> Any:  # noqa: ANN401  # JSON
     if hasattr(value, "_asdict"):  # a NamedTuple
         value = value._asdict()
     if isinstance(value, dict):
-        return {key: plain(each) for key, each in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(each) for each in value]
+        return [plain(item) for item in value]
     if isinstance(value, complex):
         return [plain(value.real), plain(value.imag)]
     is_odd = isinstance(value, float) and not math.isfinite(value)
@@ -50,11 +50,13 @@ class Table(NamedTuple):
             width: of the lines. Words of wide columns go to more lines, and the last columns below
                 the others, beside the first one; default: as wide as they are.
         """
-        columns = [each for each in zip(self.header, *self.rows, strict=True) if any(each[1:])]
-        widths = [max(map(len, each)) for each in columns]
+        columns = [
+            column for column in zip(self.header, *self.rows, strict=True) if any(column[1:])
+        ]
+        widths = [max(map(len, column)) for column in columns]
         blocks = [range(len(columns))]
         if width is not None:
-            least = [_least_width(each) for each in columns]
+            least = [_least_width(column) for column in columns]
             blocks = _blocks(least, width)
             for block in blocks:
                 _narrow(widths, least, block, width)
@@ -97,7 +99,7 @@ def _blocks(least: Sequence[int], width: int) -> list[Sequence[int]]:
     """The columns, by number, that stand beside each other; the first begins all blocks."""
     blocks: list[list[int]] = [[]]
     for number, size in enumerate(least):
-        taken = sum([least[each] + _GAP for each in blocks[-1]])
+        taken = sum([least[block] + _GAP for block in blocks[-1]])
         if len(blocks[-1]) > (len(blocks) > 1) and taken + size > width:
             blocks.append([0])
         blocks[-1].append(number)
@@ -106,9 +108,9 @@ def _blocks(least: Sequence[int], width: int) -> list[Sequence[int]]:
 
 def _narrow(widths: list[int], least: Sequence[int], block: Sequence[int], width: int) -> None:
     """Takes from the widest columns until those of a block fit."""
-    excess = sum([widths[each] + _GAP for each in block]) - _GAP - width
+    excess = sum([widths[index] + _GAP for index in block]) - _GAP - width
     while excess > 0:
-        able = [each for each in block if widths[each] > least[each]]
+        able = [index for index in block if widths[index] > least[index]]
         if not able:
             return
         widths[max(able, key=widths.__getitem__)] -= 1
@@ -117,7 +119,7 @@ def _narrow(widths: list[int], least: Sequence[int], block: Sequence[int], width
 
 def _lines(columns: Sequence[Sequence[str]], widths: Sequence[int]) -> list[str]:
     """The lines of a table, cells broken where they are wider than their column."""
-    aligned = [str.rjust if _is_numeric(each) else str.ljust for each in columns]
+    aligned = [str.rjust if _is_numeric(column) else str.ljust for column in columns]
     lines = []
     for cells in zip(*columns, strict=True):
         parts = [_broken(cell, width) for cell, width in zip(cells, widths, strict=True)]

@@ -58,19 +58,19 @@ def hide_frames(error: BaseException) -> None:
     pending: list[BaseException | None] = [error]
     seen = set()
     while pending:
-        each = pending.pop()
-        if each is not None and id(each) not in seen:
-            seen.add(id(each))
+        exception = pending.pop()
+        if exception is not None and id(exception) not in seen:
+            seen.add(id(exception))
             entries, kept = [], None
-            traceback = each.__traceback__
+            traceback = exception.__traceback__
             while traceback is not None:
                 if is_user_file(traceback.tb_frame.f_code.co_filename):
                     entries.append(traceback)
                 traceback = traceback.tb_next
             for entry in reversed(entries):
                 kept = TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-            each.__traceback__ = kept
-            pending += [each.__cause__, each.__context__]
+            exception.__traceback__ = kept
+            pending += [exception.__cause__, exception.__context__]
     notes: list[str] = getattr(error, "__notes__", [])
     others = [note for note in notes if note != _NOTE and _OPTION_OF_JAX not in note]
     error.__notes__ = [*others, _NOTE]

@@ -128,9 +128,9 @@ class Tracer(jax.core.Tracer):
 
     def _array_shape(self) -> Shape:
         if not isinstance(self._shape, Shape):
-            shown = [f"the value is {self._shape}"]
+            details = [f"the value is {self._shape}"]
             advice = "Take the members out of a tuple with get_tuple_element."
-            raise explain(ShapeError, type(self).__name__, "an array was expected", shown, advice)
+            raise explain(ShapeError, type(self).__name__, "an array was expected", details, advice)
         return self._shape
 
     def _concrete(self, wanted: str) -> Array:
@@ -184,9 +184,9 @@ class Tracer(jax.core.Tracer):
 
     def __reduce__(self) -> NoReturn:
         """Raises ConcretizationError: a tracer has no meaning outside its trace."""
-        problem, given = "a traced value cannot be pickled", [f"the value is {self!r}"]
+        problem, details = "a traced value cannot be pickled", [f"the value is {self!r}"]
         advice = "Pickle the result of the function instead, or the graph (mx.make_graph)."
-        raise explain(ConcretizationError, type(self).__name__, problem, given, advice)
+        raise explain(ConcretizationError, type(self).__name__, problem, details, advice)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}<{self._shape}>"
@@ -231,10 +231,10 @@ class WrappingTracer(Tracer):
     def _concrete(self, wanted: str) -> Array:
         """The value that is asked for, where its derivative would not be lost."""
         if wanted not in _PIECEWISE_CONSTANT:
-            where, given = "from a value that is being differentiated", [f"the value is {self!r}"]
+            where, details = "from a value that is being differentiated", [f"the value is {self!r}"]
             advice = "Its derivative would be lost; where none is wanted, ask for the value of "
             advice += "mx.stop_gradient(x)."
-            raise unknown_value(self._trace.transformation, wanted, where, given, advice)
+            raise unknown_value(self._trace.transformation, wanted, where, details, advice)
         return self.value._concrete(wanted) if isinstance(self.value, Tracer) else self.value
 
 
@@ -268,7 +268,7 @@ def wrapped(
     if known is None:
         return results
     pairs = zip(results, known, strict=True)
-    return tuple([x if each is None else kind(trace, x, each) for x, each in pairs])
+    return tuple([x if state is None else kind(trace, x, state) for x, state in pairs])
 
 
 def weak_type_of(value: object) -> bool:
@@ -375,7 +375,7 @@ _PIECEWISE_CONSTANT = frozenset(("a Python bool", "a Python int", "a Python inde
 
 
 def unknown_value(
-    subject: str, wanted: str, where: str, given: Sequence[str], otherwise: str
+    subject: str, wanted: str, where: str, details: Sequence[str], otherwise: str
 ) -> ConcretizationError:
     """The error where Python asked for a value that is not known, or may not be."""
     # `subject` is the transformation, `wanted` one of the questions that `core.questions` knows,
@@ -386,16 +386,16 @@ def unknown_value(
     asked = [] if expression is None else [f"asked by {text_of(expression.node)}"]
     problem = f"{wanted} was asked for {where}"
     advice = f"{advice_for(wanted, expression)}\n  {otherwise}"
-    return explain(ConcretizationError, subject, problem, [*asked, *given], advice, source)
+    return explain(ConcretizationError, subject, problem, [*asked, *details], advice, source)
 
 
 def leaked(tracer: Tracer, subject: str) -> errors.LeakedTracerError:
     """The error for a tracer whose trace has ended or is not an enclosing one."""
     trace = tracer._trace
-    given = [f"the tracer is {tracer!r}, made by {type(trace).transformation}"]
+    details = [f"the tracer is {tracer!r}, made by {type(trace).transformation}"]
     instruction = getattr(getattr(tracer, "_value", None), "instruction", None)
     if instruction is not None:
-        given.append(f"it was made by {instruction.op.builder_name} at {instruction.source}")
+        details.append(f"it was made by {instruction.op.builder_name} at {instruction.source}")
     if trace.alive:
         problem = "a tracer is used outside its transformation, which has not ended"
         advice = "Pass the value as an argument: a function that runs outside (a custom_jvp or "
@@ -404,4 +404,4 @@ def leaked(tracer: Tracer, subject: str) -> errors.LeakedTracerError:
         problem = "a tracer is used after its transformation has ended"
         advice = "Return the value from the transformed function instead of storing it in a "
         advice += "global, an attribute or a list that outlives the call."
-    return explain(errors.LeakedTracerError, subject, problem, given, advice)
+    return explain(errors.LeakedTracerError, subject, problem, details, advice)

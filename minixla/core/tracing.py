@@ -159,17 +159,17 @@ class Trace(jax.core.Trace):
         """Return the results of a JAX primitive."""
         return bridge().process_primitive(self, primitive, args, params)
 
-    def process_custom_jvp_call(self, *given: object, **options: object) -> object:
+    def process_custom_jvp_call(self, *arguments: object, **options: object) -> object:
         """Return the results of a `jax.custom_jvp` function."""
-        return bridge().process_custom_jvp_call(self, *given, **options)
+        return bridge().process_custom_jvp_call(self, *arguments, **options)
 
-    def process_custom_vjp_call(self, *given: object, **options: object) -> object:
+    def process_custom_vjp_call(self, *arguments: object, **options: object) -> object:
         """Return the results of a `jax.custom_vjp` function."""
-        return bridge().process_custom_vjp_call(self, *given, **options)
+        return bridge().process_custom_vjp_call(self, *arguments, **options)
 
-    def process_shard_map(self, *given: object, **options: object) -> object:
+    def process_shard_map(self, *arguments: object, **options: object) -> object:
         """Return the results of a `jax.shard_map` function."""
-        return bridge().process_shard_map(self, *given, **options)
+        return bridge().process_shard_map(self, *arguments, **options)
 
     def process_call(
         self, primitive: object, fun: WrappedFun, args: Sequence[object], params: object, /
@@ -366,9 +366,9 @@ class GraphTrace(Trace):
         # Tracers of enclosing traces become extra inputs, everything else a constant.
         if isinstance(operand, np.ndarray):
             operand = snapshot(operand)
-        found = self._constants.get(id(operand))
-        if found is not None:
-            return found[0]
+        constant = self._constants.get(id(operand))
+        if constant is not None:
+            return constant[0]
         if isinstance(operand, Tracer):
             if operand._trace is self:
                 return operand._value
@@ -461,9 +461,9 @@ def closed_graph(
     graph, captured = trace_to_graph(flat, shapes, name)
     if captured:
         problem = "its computation reads a traced value of the enclosing function"
-        shown = [f"captured: {tracer!r}" for tracer in captured]
+        details = [f"captured: {tracer!r}" for tracer in captured]
         advice = "XLA's computations are closed: pass the value as an operand."
-        raise explain(TransformError, subject, problem, shown, advice)
+        raise explain(TransformError, subject, problem, details, advice)
     return graph
 
 
