@@ -77,18 +77,18 @@ def checked_function(fun: Wrapper, subject: str) -> Wrapper:
 
 def positions(argnums: Numbers, count: int, subject: str) -> tuple[int, ...]:
     """Argument positions as non-negative numbers, each in range and named once."""
-    found: list[int] = []
+    indices: list[int] = []
     for number in map(operator.index, argnums if isinstance(argnums, Iterable) else [argnums]):
         problem = advice = ""
         if not -count <= number < count:
             problem = f"argument {number}, but {count} positional arguments were given"
             advice = "Only positional arguments can be named; count from 0."
-        elif number % count in found:
+        elif number % count in indices:
             problem, advice = f"argument {number % count} twice", "Name each argument once."
         if problem:
             raise misfit(subject, f"argnums names {problem}", [f"argnums = {argnums}"], advice)
-        found.append(number % count)
-    return tuple(found)
+        indices.append(number % count)
+    return tuple(indices)
 
 
 def leaving(values: Sequence[ArrayLike], subject: str, where: pytree_paths.Places) -> list[Array]:
@@ -105,19 +105,22 @@ def check_marks(subject: str, fun: Function, **marks: Marks) -> None:
     Raises:
         AttributeValueError: for the first.
     """
-    listed = {mark: _as_tuple(given) for mark, given in marks.items()}
+    listed = {mark: _as_tuple(stated) for mark, stated in marks.items()}
     parameters = pytree_paths.parameters_of(fun) if any(listed.values()) else []
-    kinds, name = {each.kind for each in parameters}, getattr(fun, "__name__", "the function")
+    kinds, name = (
+        {parameter.kind for parameter in parameters},
+        getattr(fun, "__name__", "the function"),
+    )
     unnamed = Parameter.POSITIONAL_ONLY, Parameter.VAR_POSITIONAL
-    names = [each.name for each in parameters if each.kind not in unnamed]
-    count = sum([each.kind <= each.POSITIONAL_OR_KEYWORD for each in parameters])
-    for mark, given in listed.items() if parameters else ():
-        for each in given:
-            if isinstance(each, str):
-                fits = each in names or Parameter.VAR_KEYWORD in kinds
+    names = [parameter.name for parameter in parameters if parameter.kind not in unnamed]
+    count = sum([parameter.kind <= parameter.POSITIONAL_OR_KEYWORD for parameter in parameters])
+    for mark, stated in listed.items() if parameters else ():
+        for number in stated:
+            if isinstance(number, str):
+                fits = number in names or Parameter.VAR_KEYWORD in kinds
                 rule = f"a name, or names, of parameters of {name}: {', '.join(names)}"
             else:
-                fits = -count <= each < count or Parameter.VAR_POSITIONAL in kinds
+                fits = -count <= number < count or Parameter.VAR_POSITIONAL in kinds
                 rule = f"a position, or positions, of arguments of {name}, which takes {count}"
             if not fits:
                 raise wrong_argument(subject, mark, marks[mark], rule)
@@ -170,9 +173,9 @@ class Arguments:
         argnums: Numbers,
     ) -> Self:
         """Those that are named by position; the function gets the others as they are."""
-        found = cls(subject, fun, args, None, positions(argnums, len(args), subject), kwargs)
-        found._is_single = not isinstance(argnums, Iterable)
-        return found
+        arguments = cls(subject, fun, args, None, positions(argnums, len(args), subject), kwargs)
+        arguments._is_single = not isinstance(argnums, Iterable)
+        return arguments
 
     def where(self) -> list[str]:
         """The places of the leaves, for messages."""
@@ -180,7 +183,9 @@ class Arguments:
         names = pytree_paths.parameter_names(self._fun, len(self._args))
         pairs = [(names[n], self._args[n]) for n in numbers]
         pairs += sorted((self._kwargs or {}).items())
-        return [each for name, value in pairs for each in float0.places(f"argument {name}", value)]
+        return [
+            place for name, value in pairs for place in float0.places(f"argument {name}", value)
+        ]
 
     def shapes(self) -> list[AnyShape]:
         """The shapes of the leaves, which must be arrays."""
@@ -192,13 +197,13 @@ class Arguments:
 
     def signature(self, shapes: Sequence[AnyShape] | None = None) -> Signature:
         """What is known of the leaves; or of parts of them, which have other shapes."""
-        found = self.shapes() if shapes is None else shapes
-        return Signature(self.tree, found, list(map(weak_type_of, self.leaves)))
+        shapes_found = self.shapes() if shapes is None else shapes
+        return Signature(self.tree, shapes_found, list(map(weak_type_of, self.leaves)))
 
     def alike(self, leaves: Sequence[object]) -> PyTree:
         """Others in the structure of `given`, or of the only one that was chosen."""
-        found = tree_unflatten(self.tree, leaves)
-        return found[0] if self._is_single else found
+        rebuilt = tree_unflatten(self.tree, leaves)
+        return rebuilt[0] if self._is_single else rebuilt
 
     def apply(
         self, positional: Sequence[PyTree], named: Mapping[str, PyTree] = MappingProxyType({})
@@ -206,13 +211,13 @@ class Arguments:
         """What the function gives for others in place of what was taken apart."""
         if self.numbers is not None:
             taken = dict(zip(self.numbers, positional, strict=True))
-            positional = [taken.get(number, each) for number, each in enumerate(self._args)]
+            positional = [taken.get(number, argument) for number, argument in enumerate(self._args)]
         return self._fun(*positional, **named, **self.fixed)
 
     def call(self, *leaves: object) -> PyTree:
         """What the function gives for other leaves."""
-        found = tree_unflatten(self.tree, leaves)
-        return self.apply(found) if self._kwargs is None else self.apply(*found)
+        rebuilt = tree_unflatten(self.tree, leaves)
+        return self.apply(rebuilt) if self._kwargs is None else self.apply(*rebuilt)
 
 
 class StaticArguments:
@@ -270,8 +275,10 @@ def flatten_prefix(
     except (TypeError, ValueError) as error:
         reason = str(error)
     if reason:
-        shown = [f"{name} = {prefix!r}", f"structure: {whole}", reason.splitlines()[0]]
+        details = [f"{name} = {prefix!r}", f"structure: {whole}", reason.splitlines()[0]]
         advice = f"{name} is {what}, None, or a tree of these that is a prefix of the structure."
-        raise misfit(subject, f"{name} does not fit the structure that it describes", shown, advice)
+        raise misfit(
+            subject, f"{name} does not fit the structure that it describes", details, advice
+        )
     pairs = zip(listed, parts, strict=True)
     return [leaf for leaf, part in pairs for _ in range(part.num_leaves)]

@@ -57,9 +57,11 @@ class AxisOperation(Operation):
 
     def by_jax(self, operand: Array, over: dict[str, Any]) -> Array:
         """JAX's collective over the axis that `over` names: that of its name and attributes."""
-        own = {name: self.values[name] for name in self.fields if name not in AxisOperation.fields}
-        tiled = {"tiled": True} if own else {}
-        return getattr(jax.lax, self.builder_name)(operand, **over, **own, **tiled)
+        attributes = {
+            name: self.values[name] for name in self.fields if name not in AxisOperation.fields
+        }
+        tiled = {"tiled": True} if attributes else {}
+        return getattr(jax.lax, self.builder_name)(operand, **over, **attributes, **tiled)
 
     def by_xla(self, operand: ArrayLike, groups: Sequence[Any], channel: int) -> Array:
         """XLA's collective within groups of partitions."""
@@ -89,7 +91,7 @@ class AxisOperation(Operation):
         if not self.groups:
             return self.whole(front)
         wholes = [self.whole(_taken(front, group)) for group in self.groups]
-        parts = [batching.move_batch(*each, 0, self.size) for each in wholes]
+        parts = [batching.move_batch(*whole, 0, self.size) for whole in wholes]
         order = [number for group in self.groups for number in group]
         inverse = sorted(range(len(order)), key=order.__getitem__)
         return _taken(ops.concat_in_dim(parts, 0), inverse), 0
@@ -100,7 +102,11 @@ class AxisOperation(Operation):
         raise misfit(self.builder_name, problem, advice=advice)
 
     def hlo_attributes(self, shapes):
-        return {name: each for name, each in super().hlo_attributes(shapes).items() if each != ()}
+        return {
+            name: attribute
+            for name, attribute in super().hlo_attributes(shapes).items()
+            if attribute != ()
+        }
 
     def stablehlo(self, emit, operands, shapes, results):
         if not self.partitions:
@@ -145,8 +151,8 @@ class AxisSum(AxisOperation):
             advice = "Use jax.grad (of a function whose loops and branches hold no psum), or "
             advice += "jax.shard_map(..., check_vma=False), where each device gets its derivative "
             advice += "of the sum of all devices' results."
-            shown = [f"axis_name = {self.axis_name!r}"]
-            raise explain(DerivativeError, self.builder_name, problem, shown, advice)
+            details = [f"axis_name = {self.axis_name!r}"]
+            raise explain(DerivativeError, self.builder_name, problem, details, advice)
         return self(cotangents, operands[1]), None
 
 

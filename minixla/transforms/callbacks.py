@@ -34,21 +34,21 @@ class PureCallback(HostCallback):
         return self.results
 
     def run(self, *args):
-        if any(isinstance(each, jax.core.Tracer) for each in (jax.numpy.zeros(()), *args)):
+        if any(isinstance(argument, jax.core.Tracer) for argument in (jax.numpy.zeros(()), *args)):
             return stage_for_jax(self)(*args)
         lift = current_trace().lift
-        return tuple(map(lift, self.reference(*[np.asarray(lift(each)) for each in args])))
+        return tuple(map(lift, self.reference(*[np.asarray(lift(argument)) for argument in args])))
 
     def reference(self, *args):
-        found = [np.asarray(x) for x in jax.tree.leaves(self.callback(*map(np.copy, args)))]
-        shapes = list(map(shape_of_data, found))
+        results = [np.asarray(x) for x in jax.tree.leaves(self.callback(*map(np.copy, args)))]
+        shapes = list(map(shape_of_data, results))
         if shapes != list(self.results):
             problem = "the Python function returned something else than was declared"
-            shown = [f"returned: {', '.join(map(str, shapes)) or 'nothing'}"]
-            shown += [f"declared: {', '.join(map(str, self.results)) or 'nothing'}"]
+            details = [f"returned: {', '.join(map(str, shapes)) or 'nothing'}"]
+            details += [f"declared: {', '.join(map(str, self.results)) or 'nothing'}"]
             advice = "Give result_shape_dtypes of its results, or convert these: x.astype(dtype)."
-            raise explain(ShapeError, "pure_callback", problem, shown, advice)
-        pairs = zip(found, self.results, strict=True)
+            raise explain(ShapeError, "pure_callback", problem, details, advice)
+        pairs = zip(results, self.results, strict=True)
         return tuple([x.astype(shape.dtype, copy=False) for x, shape in pairs])
 
     def batch(self, operands, dimensions):

@@ -61,15 +61,15 @@ class CheckpointCall(Call):
         return Call(self.computation.evaluated())
 
     def entered(self, trace, known):
-        found, taken, out = super().entered(trace, known)
+        entered_operation, taken, out = super().entered(trace, known)
         rows = zip(self.prevent_cse, self.computation.input_shapes, known, strict=True)
         # What belongs to the other parts of a value, such as its tangent, is never merged.
         flags = [
             flag or part > 0
-            for flag, shape, each in rows
-            for part in range(len(trace.shapes_of(shape, each)))
+            for flag, shape, state in rows
+            for part in range(len(trace.shapes_of(shape, state)))
         ]
-        return found.replace(prevent_cse=flags), taken, out
+        return entered_operation.replace(prevent_cse=flags), taken, out
 
     def linearize(self, operands, active):
         kept, backward, wanted = _halves(self.computation.pruned(), self.policy, tuple(active))
@@ -78,14 +78,14 @@ class CheckpointCall(Call):
         results = everything[:count]
 
         def again(*cotangents: Array) -> Sequence[Array]:
-            given = [*operands, *cotangents, *everything[count:]]
+            inputs = [*operands, *cotangents, *everything[count:]]
             if any(self.prevent_cse):
-                flags = [*self.prevent_cse, *[True] * (len(given) - len(operands))]
-                held, free = parted(flags, given)
+                flags = [*self.prevent_cse, *[True] * (len(inputs) - len(operands))]
+                held, free = parted(flags, inputs)
                 first = sum(self.prevent_cse)
                 start = RecomputationBarrier(tuple(range(first, first + len(cotangents))))
-                given = merged(flags, start(*held), free)
-            return call(backward, *given)
+                inputs = merged(flags, start(*held), free)
+            return call(backward, *inputs)
 
         return results, pullback_by(again, results, list(map(has_tangent, results)), wanted)
 
@@ -98,8 +98,10 @@ def _halves(
     first = _with_kept(graph, policy)
     if _has_reverse_rule(graph):  # costs a trace
         # The same values by the first halves of the rules: these have forward derivatives.
-        found, count = vjp_graphs(first, active).forward, len(first.outputs)
-        first = Graph(found.inputs, found.instructions, found.outputs[:count], graph.name).pruned()
+        forward, count = vjp_graphs(first, active).forward, len(first.outputs)
+        first = Graph(
+            forward.inputs, forward.instructions, forward.outputs[:count], graph.name
+        ).pruned()
     # What is computed again is not shown again.
     return (first, *_backward(_with_kept(graph.silent(), policy), len(graph.outputs), active))
 
@@ -128,25 +130,25 @@ def _backward(graph: Graph, count: int, active: Sequence[bool]) -> tuple[Graph, 
     trace, primals = ReverseTrace(recorder), list(map(recorder.add_input, graph.input_shapes))
     pairs = zip(active, primals, strict=True)
     inputs = [trace.add_input(x) if flag and has_tangent(x) else x for flag, x in pairs]
-    cotangents = [recorder.add_input(each) if has_tangent(each) else None for each in shapes]
+    cotangents = [recorder.add_input(shape) if has_tangent(shape) else None for shape in shapes]
     with tracing(recorder):
         with tracing(trace):
             outputs = evaluate_graph(graph, inputs)
         kept = [recorder.capture(x.value if trace.is_own(x) else x) for x in outputs[count:]]
         pulled = trace.pull(outputs[:count], cotangents, inputs)
-        found = [each for each in pulled if each is not None]
-        made = recorder.graph(found, f"checkpoint_{graph.name}")
-    wanted = tuple([each is not None for each in pulled])
+        gradients = [gradient for gradient in pulled if gradient is not None]
+        made = recorder.graph(gradients, f"checkpoint_{graph.name}")
+    wanted = tuple([gradient is not None for gradient in pulled])
     return (_given(made, kept) if kept else made).pruned(), wanted
 
 
 def _given(graph: Graph, values: Sequence[Value]) -> Graph:
     """The program that takes some of its values, after its inputs, where it computes them."""
-    named = [each.instruction and type(each.instruction.op) is CheckpointName for each in values]
+    named = [value.instruction and type(value.instruction.op) is CheckpointName for value in values]
     # A value that has a name is its operand.
     pairs: Any = zip(values, named, strict=True)
-    given = [each.instruction.operands[0] if flag else each for each, flag in pairs]
-    return part_of([*graph.inputs, *given], graph.instructions, graph.outputs, graph.name)
+    originals = [value.instruction.operands[0] if flag else value for value, flag in pairs]
+    return part_of([*graph.inputs, *originals], graph.instructions, graph.outputs, graph.name)
 
 
 class checkpoint_policies:
@@ -182,22 +184,24 @@ class checkpoint_policies:
     @staticmethod
     def save_only_these_names(*names: str) -> Policy:
         """A policy that keeps the values that `checkpoint_name` gave one of `names`."""
-        return lambda op, *shapes, **given: type(op) is CheckpointName and op.label in names
+        return lambda op, *shapes, **options: type(op) is CheckpointName and op.label in names
 
     @staticmethod
     def save_anything_except_these_names(*names: str) -> Policy:
         """A policy that keeps all values but those that `checkpoint_name` gave one of `names`."""
-        return lambda op, *shapes, **given: type(op) is not CheckpointName or op.label not in names
+        return lambda op, *shapes, **options: (
+            type(op) is not CheckpointName or op.label not in names
+        )
 
     @staticmethod
     def save_any_names_but_these(*names: str) -> Policy:
         """A policy that keeps values that `checkpoint_name` gave a name that is none of `names`."""
-        return lambda op, *shapes, **given: type(op) is CheckpointName and op.label not in names
+        return lambda op, *shapes, **options: type(op) is CheckpointName and op.label not in names
 
     @staticmethod
     def save_from_both_policies(first: Policy, second: Policy) -> Policy:
         """A policy that keeps what either of two keeps."""
-        return lambda *args, **given: first(*args, **given) or second(*args, **given)
+        return lambda *args, **options: first(*args, **options) or second(*args, **options)
 
 
 @checks_kinds
@@ -258,13 +262,13 @@ def checkpoint(
 
     @in_place_of(fun, "checkpoint")
     def checkpointed(*args: PyTree, **kwargs: PyTree) -> PyTree:
-        given = Arguments.besides("checkpoint", fun, args, kwargs, static_argnums)
-        staged = stage(given.apply, given.signature(), given.name)
+        arguments = Arguments.besides("checkpoint", fun, args, kwargs, static_argnums)
+        staged = stage(arguments.apply, arguments.signature(), arguments.name)
         keeps = policy or checkpoint_policies.nothing_saveable
-        tree = (given.given, kwargs) if kwargs else given.given
+        tree = (arguments.given, kwargs) if kwargs else arguments.given
         flags = _flags(prevent_cse, tree, len(staged.graph.inputs))
         operation = CheckpointCall(staged.graph, keeps, flags)
-        return staged.results(operation(*staged.read, *given.leaves))
+        return staged.results(operation(*staged.read, *arguments.leaves))
 
     return checkpointed
 

@@ -110,18 +110,18 @@ def switch(
     operands = _all_operands("switch", operands, operand)
     is_listed = isinstance(branches, Iterable)
     check_arguments("switch", branches=(branches, is_listed, "a sequence of functions"))
-    branches = [checked_function(each, "switch") for each in branches]
+    branches = [checked_function(branch, "switch") for branch in branches]
     if not branches:
         raise misfit("switch", "there are no branches", advice="Give one or more.")
     shape = _scalar("switch", "the index", index, "Use cond for a boolean; convert other numbers.")
     if len(branches) == 1:
         return branches[0](*operands)
     if runs_in_python(index):
-        known: Any = index
-        return branches[min(max(int(known), 0), len(branches) - 1)](*operands)
+        concrete: Any = index
+        return branches[min(max(int(concrete), 0), len(branches) - 1)](*operands)
     first, last = (np.asarray(n).astype(shape.dtype) for n in (0, len(branches) - 1))
     clamped = ops.min(ops.max(_state.trace.lift(index, "switch"), first), last)
-    numbered = {f"branch {number}": each for number, each in enumerate(branches)}
+    numbered = {f"branch {number}": branch for number, branch in enumerate(branches)}
     return choose_branch("switch", ops.convert_element_type(clamped, "s32"), numbered, operands)
 
 
@@ -133,8 +133,8 @@ def _all_operands(
         return operands
     if operands:
         problem = "it takes operands by position or the keyword operand, not both"
-        given = [f"{len(operands)} operands by position, and operand={operand!r:.200}"]
-        raise misfit(subject, problem, given, "Pass all operands by position.")
+        details = [f"{len(operands)} operands by position, and operand={operand!r:.200}"]
+        raise misfit(subject, problem, details, "Pass all operands by position.")
     return (operand,)
 
 
@@ -165,27 +165,27 @@ def choose_branch(
     conditional: Callable[..., Conditional] = Conditional,
 ) -> PyTree:
     """Return the results of one of several functions, by a `conditional` of their programs."""
-    given = [Arguments(subject, each, operands) for each in functions.values()]
-    signature = given[0].signature()
+    calls = [Arguments(subject, function, operands) for function in functions.values()]
+    signature = calls[0].signature()
     staged = {name: stage(function, signature) for name, function in functions.items()}
     shapes, weak = _common_types(subject, staged)
     graphs, read = reading_all([*staged.values()])
     programs = tuple([_converted(graph, shapes) for graph in graphs])
-    results = conditional(branches=programs)(choice, *read, *given[0].leaves)
+    results = conditional(branches=programs)(choice, *read, *calls[0].leaves)
     return next(iter(staged.values()))._replace(weak=weak).results(results)
 
 
 def _common_types(subject: str, staged: dict[str, Staged]) -> tuple[list[AnyShape], list[bool]]:
     """The shape of each result, the first that is strongly typed if any; whether all are weak."""
     (first_name, first), *others = staged.items()
-    for name, each in others:
-        if each.result_tree != first.result_tree:
+    for name, branch in others:
+        if branch.result_tree != first.result_tree:
             problem = f"{first_name} and {name} return other structures"
-            both = (first_name, first.result_tree), (name, each.result_tree)
+            both = (first_name, first.result_tree), (name, branch.result_tree)
             advice = "All branches must return results of one structure."
             raise other_structure(subject, problem, "the result", *both, advice)
     shapes, weak = [], []
-    rows = [zip(each.graph.output_shapes, each.weak, strict=True) for each in staged.values()]
+    rows = [zip(branch.graph.output_shapes, branch.weak, strict=True) for branch in staged.values()]
     for index, column in enumerate(zip(*rows, strict=True)):
         wanted = next((shape for shape, is_weak in column if not is_weak), column[0][0])
         shapes.append(wanted)
@@ -194,9 +194,9 @@ def _common_types(subject: str, staged: dict[str, Staged]) -> tuple[list[AnyShap
             if shape is not wanted and not (is_weak and shape.dimensions == wanted.dimensions):
                 place = structure_places("the result", first.result_tree)[index]
                 problem = f"the branches differ in the shape of {place}"
-                shown = [f"{n}: {s}" for (s, _), n in zip(column, staged, strict=True)]
+                details = [f"{n}: {s}" for (s, _), n in zip(column, staged, strict=True)]
                 advice = f"All branches give one shape and type: convert the result of {name}."
-                raise explain(ShapeError, subject, problem, shown, advice)
+                raise explain(ShapeError, subject, problem, details, advice)
     return shapes, weak
 
 
@@ -232,7 +232,7 @@ def stable_body(
     result, whose structure `check` checks.
     """
     leaves, weak = list(leaves), list(map(weak_type_of, leaves))
-    shapes_of_rows = [array_shape(each).without_dimension(0) for each in rows]
+    shapes_of_rows = [array_shape(row).without_dimension(0) for row in rows]
     weak_rows = list(map(weak_type_of, rows))
     while True:
         shapes = [*map(shape_of, leaves), *shapes_of_rows]
@@ -241,15 +241,15 @@ def stable_body(
         before = list(weak)
         given = zip(leaves, weak, staged.graph.output_shapes, staged.weak, strict=False)
         for index, (leaf, is_weak, shape, stays_weak) in enumerate(list(given)):
-            known: Any = shape_of(leaf)
-            weak[index] = is_weak and stays_weak and shape is known
-            is_alike = isinstance(shape, Shape) and shape.dimensions == known.dimensions
-            if shape is not known and not (is_weak and is_alike):
+            wanted_shape: Any = shape_of(leaf)
+            weak[index] = is_weak and stays_weak and shape is wanted_shape
+            is_alike = isinstance(shape, Shape) and shape.dimensions == wanted_shape.dimensions
+            if shape is not wanted_shape and not (is_weak and is_alike):
                 name = "f" if subject == "scan" else "body_fun"
                 problem = f"{name} returns another shape for {where()[index]} than it takes"
-                shown = [f"it takes {known}", f"it returns {shape}"]
+                details = [f"it takes {wanted_shape}", f"it returns {shape}"]
                 advice = "It keeps its shape and element type: convert it in the loop, or before."
-                raise explain(ShapeError, subject, problem, shown, advice)
+                raise explain(ShapeError, subject, problem, details, advice)
             leaves[index] = converted_to(leaf, shape)
         if weak == before:
             return staged, leaves
@@ -342,9 +342,9 @@ def _while_loop(
     test = stage(cond_fun, Signature(tree, list(map(shape_of, leaves)), body.weak))
     if test.graph.output_shapes != (Shape("pred"),):
         problem = "cond_fun does not give one boolean scalar"
-        shown = [f"it gives {', '.join([str(s) for s in test.graph.output_shapes]) or 'nothing'}"]
+        details = [f"it gives {', '.join([str(s) for s in test.graph.output_shapes]) or 'nothing'}"]
         advice = "Return a comparison of scalars, such as i < 10."
-        raise explain(ShapeError, "while_loop", problem, shown, advice)
+        raise explain(ShapeError, "while_loop", problem, details, advice)
     graphs, read = reading_all([test, body])
     step, count = graphs[1], len(read)
     # What is read goes through the loop.
@@ -393,11 +393,11 @@ def fori_loop(
     if size is None or size > 1:
         return _unrolled(lower, upper, body_fun, init_val, size)
     bounds: list[Any] = [lower, upper]
-    if not any(isinstance(each, (Tracer, JaxTracer)) for each in bounds):
+    if not any(isinstance(bound, (Tracer, JaxTracer)) for bound in bounds):
         # Known ones are numbers, as in JAX: the index is weakly typed.
         numbers = list(map(int, bounds))
-        bounds = numbers if all(each.bit_length() < 32 for each in numbers) else bounds
-    types = [array_shape(each).dtype for each in bounds if not isinstance(each, int)]
+        bounds = numbers if all(number.bit_length() < 32 for number in numbers) else bounds
+    types = [array_shape(bound).dtype for bound in bounds if not isinstance(bound, int)]
     if types:  # Python's numbers have none
         dtype = np.result_type(*types)
 
@@ -426,8 +426,8 @@ def _unrolled(
 ) -> PyTree:
     if not isinstance(lower, int) or not isinstance(upper, int):
         problem = "unroll takes bounds that are known while tracing"
-        shown = [f"lower = {lower!r}, upper = {upper!r}"]
-        raise misfit("fori_loop", problem, shown, "Give Python integers, or leave unroll out.")
+        details = [f"lower = {lower!r}, upper = {upper!r}"]
+        raise misfit("fori_loop", problem, details, "Give Python integers, or leave unroll out.")
     leaves, tree = lifted("fori_loop", "init_val", init_val)
     count, value = max(upper - lower, 0), tree_unflatten(tree, leaves)
     size = count if unroll is None else unroll

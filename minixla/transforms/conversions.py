@@ -53,23 +53,25 @@ def closure_convert(
 def _converted(
     fun: Function, example_args: Sequence[PyTree], is_wanted: Callable[[Array], bool]
 ) -> tuple[Function, list[Array]]:
-    given = Arguments("closure_convert", fun, example_args)
-    found = stage(fun, given.signature(), given.name)
-    flags = [isinstance(each, (Tracer, JaxTracer)) and bool(is_wanted(each)) for each in found.read]
-    kept = [None if flag else each for flag, each in zip(flags, found.read, strict=True)]
+    arguments = Arguments("closure_convert", fun, example_args)
+    staged = stage(fun, arguments.signature(), arguments.name)
+    flags = [
+        isinstance(value, (Tracer, JaxTracer)) and bool(is_wanted(value)) for value in staged.read
+    ]
+    kept = [None if flag else value for flag, value in zip(flags, staged.read, strict=True)]
     count = len(example_args)
 
     @api_boundary
     def converted(*args: PyTree) -> PyTree:
         own = Arguments("closure_convert", fun, args[:count])
-        if own.tree != given.tree:
-            shown = [f"given: {own.tree}", f"the example's: {given.tree}"]
+        if own.tree != arguments.tree:
+            details = [f"given: {own.tree}", f"the example's: {arguments.tree}"]
             problem = "the arguments have another structure than the example"
-            raise misfit("closure_convert", problem, shown, "Give arguments like the example.")
+            raise misfit("closure_convert", problem, details, "Give arguments like the example.")
         read = spread(flags, args[count:], kept)
-        return found.results(call(found.graph, *read, *own.lifted()))
+        return staged.results(call(staged.graph, *read, *own.lifted()))
 
-    values = [each for flag, each in zip(flags, found.read, strict=True) if flag]
+    values = [value for flag, value in zip(flags, staged.read, strict=True) if flag]
     return update_wrapper(converted, fun), values
 
 
@@ -98,26 +100,26 @@ def custom_gradient(
         >>> mx.grad(lambda x: 5 * clipped(x))(2.0)
         Array(1., dtype=float32, weak_type=True)
     """
-    given: Function = checked_function(fun, "custom_gradient")
+    checked: Function = checked_function(fun, "custom_gradient")
 
     @custom_vjp
     def wrapped(*args: PyTree) -> PyTree:
-        return given(*args)[0]
+        return checked(*args)[0]
 
     def forward(*args: PyTree) -> tuple[PyTree, Partial]:
-        value, pull = given(*args)
+        value, pull = checked(*args)
         cotangent = tree_map(
             lambda x: gradients.derivative_of(x, None), value
         )  # float0 for integers
         converted, read = _converted(pull, (cotangent,), lambda _: True)
-        return value, Partial(lambda *given: converted(given[-1], *given[:-1]), *read)
+        return value, Partial(lambda *operands: converted(operands[-1], *operands[:-1]), *read)
 
     def backward(pull: Partial, cotangent: PyTree) -> PyTree:
-        found = pull(cotangent)
-        return (found,) if tree_structure(found) == tree_structure(0) else found
+        gradients = pull(cotangent)
+        return (gradients,) if tree_structure(gradients) == tree_structure(0) else gradients
 
     wrapped.defvjp(forward, backward)
-    return cast(Any, update_wrapper(lambda *args: wrapped(*args), given))
+    return cast(Any, update_wrapper(lambda *args: wrapped(*args), checked))
 
 
 @api_boundary
@@ -142,11 +144,11 @@ def linear_transpose(fun: Function, *primals: PyTree) -> Callable[[PyTree], PyTr
         >>> mx.linear_transpose(lambda x: 3 * x.sum(), np.float32([1, 2]))(1.0)
         (Array([3., 3.], dtype=float32),)
     """
-    given = Arguments("linear_transpose", fun, primals)
-    shapes = given.shapes()
+    arguments = Arguments("linear_transpose", fun, primals)
+    shapes = arguments.shapes()
 
     def transposed(cotangent: PyTree) -> PyTree:
-        zeros = tree_unflatten(given.tree, list(map(zeros_like, shapes)))
+        zeros = tree_unflatten(arguments.tree, list(map(zeros_like, shapes)))
         return gradients.vjp(fun, *zeros)[1](cotangent)
 
     return transposed

@@ -126,28 +126,28 @@ class CustomDerivativeCall(Operation):
         shapes = tuple([shape_of(result) for result in lifted])
         if self.computation is not None and shapes != self.computation.output_shapes:
             problem = "the rule's result has other shapes than the function's"
-            shown = [f"rule: {shapes}", f"function: {self.computation.output_shapes}"]
+            details = [f"rule: {shapes}", f"function: {self.computation.output_shapes}"]
             advice = "The rule must return what the function returns, next to its derivative."
-            raise misfit(name, problem, shown, advice)
+            raise misfit(name, problem, details, advice)
         return lifted
 
     def _checked(
-        self, what: str, given: Sequence[ArrayLike | None], shapes: Sequence[AnyShape]
+        self, what: str, tangents: Sequence[ArrayLike | None], shapes: Sequence[AnyShape]
     ) -> list[Any]:
         """Tangents or cotangents of a rule, which must be like the values that they belong to.
 
         JAX's option `jax_disable_bwd_checks` allows cotangents of other types.
         """
-        lift, found = current_trace().lift, [*given]
+        lift, checked = current_trace().lift, [*tangents]
         is_checked = what != "cotangent" or not disable_bwd_checks.value
-        for index, (each, shape) in enumerate(zip(given, shapes, strict=True)):
-            found[index] = None if each is None else lift(each, self.builder_name)
-            if is_checked and each is not None and shape_of(found[index]) is not shape:
+        for index, (tangent, shape) in enumerate(zip(tangents, shapes, strict=True)):
+            checked[index] = None if tangent is None else lift(tangent, self.builder_name)
+            if is_checked and tangent is not None and shape_of(checked[index]) is not shape:
                 problem = f"the rule's {what} {index} does not fit the value that it belongs to"
-                shown = [f"{what} {index}: {shape_of(found[index])}", f"value: {shape}"]
+                details = [f"{what} {index}: {shape_of(checked[index])}", f"value: {shape}"]
                 advice = f"A {what} has the shape and element type of its value."
-                raise misfit(self.builder_name, problem, shown, advice)
-        return found
+                raise misfit(self.builder_name, problem, details, advice)
+        return checked
 
 
 class CustomJvpCall(CustomDerivativeCall):
@@ -182,9 +182,9 @@ class CustomVjpCall(CustomDerivativeCall):
         shapes = [shape_of(operand) for operand in operands[captured:]]
 
         def pullback(cotangents: Cotangents) -> Gradients:
-            given = [cotangents.get(index) for index in range(len(results))]
-            pairs = zip(function.backward(residuals, given, result_shapes), shapes, strict=True)
-            wanted = [each if has_tangent(shape) else None for each, shape in pairs]
+            received = [cotangents.get(index) for index in range(len(results))]
+            pairs = zip(function.backward(residuals, received, result_shapes), shapes, strict=True)
+            wanted = [cotangent if has_tangent(shape) else None for cotangent, shape in pairs]
             return [None] * captured + self._checked("cotangent", wanted, shapes)
 
         return results, pullback
@@ -278,11 +278,11 @@ class _Batched:
         self, residuals: PyTree, cotangents: Sequence[Array | None], shapes: Sequence[AnyShape]
     ) -> Sequence[Array | None]:
         members = [array_shape(shape).without_dimension(0) for shape in shapes]
-        at = [None if each is None else 0 for each in cotangents]
+        at = [None if cotangent is None else 0 for cotangent in cotangents]
 
-        def flat(*given: Array) -> Sequence[Array]:
+        def flat(*operands: Array) -> Sequence[Array]:
             trace: Any = current_trace()
-            return self.inner.backward(jax.tree.map(trace.own, residuals), given, members)
+            return self.inner.backward(jax.tree.map(trace.own, residuals), operands, members)
 
         return list(map(_from_front, self._run(flat, cotangents, at), self.own_dimensions))
 

@@ -90,12 +90,12 @@ class _Custom(Generic[Parameters, Result]):
             raise misfit(name, problem, advice=f"Define it with {self._definition}.")
         bound = self._bound(args, kwargs)
         numbers = sorted(arguments.positions(self.nondiff_argnums, len(bound), name))
-        given = Arguments.besides(name, self.fun, bound, None, numbers)
-        function = _Flat(self._rules, {number: bound[number] for number in numbers}, given.tree)
+        call = Arguments.besides(name, self.fun, bound, None, numbers)
+        function = _Flat(self._rules, {number: bound[number] for number in numbers}, call.tree)
         try:
-            outputs = self._operation(function)(*given.leaves)
+            outputs = self._operation(function)(*call.leaves)
         except MinixlaError:
-            check_leaves(name, given.leaves, given.where())
+            check_leaves(name, call.leaves, call.where())
             raise
         return jax.tree.unflatten(function.result_tree, outputs)
 
@@ -111,22 +111,30 @@ class _Custom(Generic[Parameters, Result]):
             problem = f"the arguments do not fit {self.fun.__name__}{signature}"
             raise misfit(self.subject, problem, [str(error)]) from None
         bound.apply_defaults()
-        shown = [f"{key} = {kwargs[key]!r}" for key in bound.kwargs if key in kwargs]
-        if shown:
+        details = [f"{key} = {kwargs[key]!r}" for key in bound.kwargs if key in kwargs]
+        if details:
             problem = "keyword-only arguments are not supported"
-            raise misfit(self.subject, problem, shown, "Make them positional, or close over them.")
+            raise misfit(
+                self.subject, problem, details, "Make them positional, or close over them."
+            )
         return bound.args
 
 
 def _positions_of(subject: str, fun: Function, names: Sequence[str] | str) -> tuple[int, ...]:
     """Where parameters stand that are named, and can be given by position."""
     listed = [names] if isinstance(names, str) else names
-    positional = [each.name for each in parameters_of(fun) if each.kind <= each.VAR_POSITIONAL]
+    positional = [
+        parameter.name
+        for parameter in parameters_of(fun)
+        if parameter.kind <= parameter.VAR_POSITIONAL
+    ]
     for name in listed:
         if name not in positional:
             problem = f"nondiff_argnames names {name!r}, which is no positional parameter"
-            shown = [f"the function takes {inspect.signature(fun)}"]
-            raise misfit(subject, problem, shown, "Name a parameter that can be given by position.")
+            details = [f"the function takes {inspect.signature(fun)}"]
+            raise misfit(
+                subject, problem, details, "Name a parameter that can be given by position."
+            )
     return tuple([positional.index(name) for name in listed])
 
 
@@ -160,15 +168,17 @@ class _Flat:
         if self.rules.symbolic_zeros:
             return list(derivatives)
         pairs = zip(derivatives, shapes, strict=True)
-        return [derivative_of(shape, None) if each is None else each for each, shape in pairs]
+        return [
+            derivative_of(shape, None) if tangent is None else tangent for tangent, shape in pairs
+        ]
 
     def jvp(
         self, primals: Sequence[Array], tangents: Sequence[Array | None]
     ) -> tuple[Sequence[Array], Sequence[Array | None]]:
-        given = self._instantiated(tangents, map(shape_of, primals))
-        both = [jax.tree.unflatten(self.tree, each) for each in (primals, given)]
-        given, wanted = (*self.nondiff.values(), *both), "a pair (result, tangent)"
-        result, tangent = self._asked(self.rules.jvp, given, 2, wanted)
+        instantiated = self._instantiated(tangents, map(shape_of, primals))
+        both = [jax.tree.unflatten(self.tree, leaves) for leaves in (primals, instantiated)]
+        call_arguments, wanted = (*self.nondiff.values(), *both), "a pair (result, tangent)"
+        result, tangent = self._asked(self.rules.jvp, call_arguments, 2, wanted)
         return self._leaves(result), self._matching("tangent", tangent, self.result_tree)
 
     def forward(
@@ -177,33 +187,36 @@ class _Flat:
         values: Sequence[object] = operands
         if self.rules.symbolic_zeros:
             values = list(map(CustomVJPPrimal, operands, active))
-        given, wanted = self._arguments(values), "a pair (result, residuals) from fwd"
-        result, residuals = self._asked(self.rules.fwd, given, 2, wanted)
+        call_arguments, wanted = self._arguments(values), "a pair (result, residuals) from fwd"
+        result, residuals = self._asked(self.rules.fwd, call_arguments, 2, wanted)
         return self._leaves(result), residuals
 
     def backward(
         self, residuals: PyTree, cotangents: Sequence[Array | None], shapes: Sequence[AnyShape]
     ) -> Sequence[Array | None]:
         cotangent = jax.tree.unflatten(self.result_tree, self._instantiated(cotangents, shapes))
-        parts, given = self.tree.children(), (*self.nondiff.values(), residuals, cotangent)
+        parts, call_arguments = self.tree.children(), (*self.nondiff.values(), residuals, cotangent)
         wanted = f"a tuple of {len(parts)} cotangents from bwd"
-        pairs = zip(self._asked(self.rules.bwd, given, len(parts), wanted), parts, strict=True)
+        pairs = zip(
+            self._asked(self.rules.bwd, call_arguments, len(parts), wanted), parts, strict=True
+        )
         return [leaf for pair in pairs for leaf in self._matching("cotangent", *pair)]
 
     def _asked(
-        self, rule: Function, given: Sequence[PyTree], count: int, wanted: str
+        self, rule: Function, call_arguments: Sequence[PyTree], count: int, wanted: str
     ) -> Sequence[PyTree]:
         """What a rule of the user's returns, which must be so many values."""
         with at_own_lines():
-            found = rule(*given)
-        if isinstance(found, (tuple, list)) and len(found) == count:
-            return found
-        problem, shown = "the rule returned something else than it should", type(found).__name__
-        raise misfit(self.rules.subject, problem, [f"it returned {shown}"], f"Return {wanted}.")
+            answer = rule(*call_arguments)
+        if isinstance(answer, (tuple, list)) and len(answer) == count:
+            return answer
+        problem = "the rule returned something else than it should"
+        type_name = type(answer).__name__
+        raise misfit(self.rules.subject, problem, [f"it returned {type_name}"], f"Return {wanted}.")
 
-    def _matching(self, what: str, given: PyTree, tree: PyTreeDef) -> Sequence[Array | None]:
+    def _matching(self, what: str, answer: PyTree, tree: PyTreeDef) -> Sequence[Array | None]:
         """The leaves of `given` for those of `tree`; None in it stands for a subtree of zeros."""
-        leaves, own = jax.tree.flatten(given, is_leaf=lambda x: x is None)
+        leaves, own = jax.tree.flatten(answer, is_leaf=lambda x: x is None)
         tree = without_keys(tree)
         try:
             structures = subtrees(own, tree)
@@ -212,9 +225,9 @@ class _Flat:
                     raise ValueError(f"an array stands where the value has {structure}")
         except ValueError as error:
             problem = f"the rule returned a {what} of another structure"
-            shown = [f"{what}: {own}", f"wanted: {tree}", str(error).splitlines()[0]]
+            details = [f"{what}: {own}", f"wanted: {tree}", str(error).splitlines()[0]]
             advice = f"Return a {what} like the value that it belongs to (None for zero)."
-            raise misfit(self.rules.subject, problem, shown, advice) from None
+            raise misfit(self.rules.subject, problem, details, advice) from None
         pairs = zip([None if is_float0(x) else x for x in leaves], structures, strict=True)
         return [leaf for leaf, structure in pairs for _ in range(structure.num_leaves)]
 
@@ -267,15 +280,15 @@ class custom_jvp(_Custom[Parameters, Result]):
         """
         if self.nondiff_argnums:
             problem = "defjvps does not go with nondiff_argnums"
-            shown = [f"nondiff_argnums = {self.nondiff_argnums}"]
-            raise misfit("custom_jvp", problem, shown, "Define one rule with defjvp.")
+            details = [f"nondiff_argnums = {self.nondiff_argnums}"]
+            raise misfit("custom_jvp", problem, details, "Define one rule with defjvp.")
         self._has_rule = True
         function = cast(Function, copy.copy(self))  # the rule must not hold `self`
 
         def rule(primals: Sequence[PyTree], tangents: Sequence[PyTree]) -> tuple[PyTree, PyTree]:
             result = function(*primals)
             pairs = zip(jvps, tangents, strict=True)
-            parts = [each(tangent, result, *primals) for each, tangent in pairs if each is not None]
+            parts = [rule(tangent, result, *primals) for rule, tangent in pairs if rule is not None]
             if not parts:
                 return result, None
             return result, jax.tree.map(lambda *terms: sum(terms[1:], terms[0]), *parts)
@@ -318,7 +331,7 @@ class custom_vjp(_Custom[Parameters, Result]):
             optimize_remat: JAX's; it changes nothing here.
         """
         self.fwd, self.bwd = (
-            arguments.checked_function(each, "custom_vjp.defvjp") for each in (fwd, bwd)
+            arguments.checked_function(rule, "custom_vjp.defvjp") for rule in (fwd, bwd)
         )
         self._rules.fwd, self._rules.bwd = self.fwd, self.bwd
         self._rules.symbolic_zeros, self._has_rule = symbolic_zeros, True

@@ -59,12 +59,12 @@ def _maker_in(kind: Kind, operation: Operation, operands: Sequence[Numbers]) -> 
     if not programs or any(program.silent().has_side_effect for program in programs):
         return None  # a side effect must not come twice
     # NumPy may have none where the engine has one.
-    for apply in (lambda op, given: op.reference(*given), _on_the_engine):
+    for apply in (lambda op, operands: op.reference(*operands), _on_the_engine):
         # What needs other processes, or tuples on the engine, is not computed there.
         with suppress(MinixlaError):
-            found = _Search(kind, apply).inside(operation, operands)
-            if found is not None:
-                return found
+            maker = _Search(kind, apply).inside(operation, operands)
+            if maker is not None:
+                return maker
     return None
 
 
@@ -87,7 +87,7 @@ class _Search:
             return None
         sizes = [getattr(shape, "dimensions", None) for shape in program.input_shapes]
         # Else it gets a part of the operands, as on each of several devices.
-        is_whole = sizes == [np.shape(each) for each in operands]
+        is_whole = sizes == [np.shape(operand) for operand in operands]
         return self.program(program, operands, f"in {program.name}")[0] if is_whole else None
 
     def program(
@@ -104,13 +104,13 @@ class _Search:
         if not self.kind.is_in(outputs):
             return None, outputs
         for step in self.makers(program, values):
-            given = [values[id(value)] for value in step.operands]
+            arguments = [values[id(value)] for value in step.operands]
             results = [values[id(value)] for value in step.results]
-            found = self.inside(step.op, given)
-            if found is None:
-                return Maker(step.op, given, results, step.source, (where,)), outputs
-            if found is not CONSTANT:
-                return found.called_at(step.source, where), outputs
+            maker = self.inside(step.op, arguments)
+            if maker is None:
+                return Maker(step.op, arguments, results, step.source, (where,)), outputs
+            if maker is not CONSTANT:
+                return maker.called_at(step.source, where), outputs
         return CONSTANT, outputs
 
     def makers(self, program: Graph, values: Mapping[int, Numbers]) -> list[Instruction]:
@@ -119,21 +119,21 @@ class _Search:
         def bad(given: Sequence[Value]) -> list[Value]:
             return [value for value in given if self.kind.is_in(values[id(value)])]
 
-        shown, found = set(map(id, bad(program.outputs))), []
+        bad_ids, steps = set(map(id, bad(program.outputs))), []
         for step in reversed(program.instructions):
-            if not shown.isdisjoint(map(id, step.results)):
+            if not bad_ids.isdisjoint(map(id, step.results)):
                 further = bad(step.operands)
-                shown.update(map(id, further))
+                bad_ids.update(map(id, further))
                 if not further and step.op.name != "Constant":
-                    found.append(step)
-        return found[::-1]
+                    steps.append(step)
+        return steps[::-1]
 
     def loop(self, op: While, operands: Sequence[Numbers]) -> Maker | None:
-        values, found, number = list(operands), None, 0
-        while found is None and self.program(op.condition, values, "")[1][0]:
-            found, values = self.program(op.body, values, _ITERATION.format(number))
+        values, maker, number = list(operands), None, 0
+        while maker is None and self.program(op.condition, values, "")[1][0]:
+            maker, values = self.program(op.body, values, _ITERATION.format(number))
             number += 1
-        return found
+        return maker
 
     def branch(self, op: Conditional, operands: Sequence[Numbers]) -> Maker | None:
         number = op.chosen(operands[0])
@@ -143,12 +143,12 @@ class _Search:
         count = len(operands) - op.carries
         carried = list(operands[count:])
         for number in reversed(range(op.length)) if op.is_reverse else range(op.length):
-            rows = [np.take(each, number, op.scan_dimension) for each in operands[:count]]
+            rows = [np.take(operand, number, op.scan_dimension) for operand in operands[:count]]
             # Without inputs it is a loop that is differentiated, or as good as one.
             where = f"in step {number} of the scan" if count else _ITERATION.format(number)
-            found, outputs = self.program(op.to_apply, [*rows, *carried], where)
-            if found is not None:
-                return found
+            maker, outputs = self.program(op.to_apply, [*rows, *carried], where)
+            if maker is not None:
+                return maker
             carried = outputs[len(outputs) - op.carries :]
         return None
 
@@ -171,8 +171,8 @@ class CheckTrace(WatchTrace):
         kinds = _state.watch.kinds if _state.watch is not None else ()
         values = numbers(results if type(results) is tuple else (results,)) if kinds else ()
         for kind in kinds:
-            if kind.is_in(values) and not kind.is_in(given := numbers(operands)):
-                self._check(kind, operation, given, values)
+            if kind.is_in(values) and not kind.is_in(read := numbers(operands)):
+                self._check(kind, operation, read, values)
         return results
 
     def _check(
@@ -182,18 +182,18 @@ class CheckTrace(WatchTrace):
         operands: Sequence[Numbers],
         results: Sequence[Numbers],
     ) -> None:
-        found = _maker_in(kind, operation, operands)
-        if found is CONSTANT:
+        maker = _maker_in(kind, operation, operands)
+        if maker is CONSTANT:
             return
         source = _state.source or find_source(3)
-        found = found.called_at(source) if found else Maker(operation, operands, results, source)
-        where, line = "the forward computation", found.source
+        maker = maker.called_at(source) if maker else Maker(operation, operands, results, source)
+        where, line = "the forward computation", maker.source
         if is_reverse := isinstance(line, ReverseSource):
             name = getattr(line.operation, "builder_name", "the line below")
             where = f"the reverse derivative of {name}"
         problem = f"it makes {kind.noun} of operands that have none, in {where}"
-        shown = watching.shown(kind, found.operation, found.operands, found.results)
-        name, lines = found.operation.builder_name, [*shown, *found.within]
+        description = watching.shown(kind, maker.operation, maker.operands, maker.results)
+        name, lines = maker.operation.builder_name, [*description, *maker.within]
         raise explain(kind.error, name, problem, lines, kind.advice(is_reverse), line)
 
 
@@ -201,7 +201,7 @@ class CheckTrace(WatchTrace):
 def _watching(kind: Kind, enabled: bool) -> Iterator[None]:
     default_trace()  # loads the evaluator
     watch = _state.watch or NumberWatch()
-    others = tuple([each for each in watch.kinds if each is not kind])
+    others = tuple([other for other in watch.kinds if other is not kind])
     watch = watch._replace(kinds=(*others, kind) if enabled else others)
     try:
         with watching.looking_for(CheckTrace(_state.trace), watch), kind.jax_check(enabled):
@@ -215,7 +215,7 @@ def _watching(kind: Kind, enabled: bool) -> Iterator[None]:
 def _of_jax(kind: Kind, error: FloatingPointError) -> MinixlaError:
     """The error for what JAX has found in an operation of its own."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    source = innermost_source([(each.f_code, each.f_lasti) for each in reversed(frames)])
+    source = innermost_source([(frame.f_code, frame.f_lasti) for frame in reversed(frames)])
     # "invalid value (nan) encountered in div"
     message, problem = str(error).splitlines()[0], f"an operation of JAX's makes {kind.noun}"
     name = message.rpartition(" ")[2].rstrip(".")

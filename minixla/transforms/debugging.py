@@ -45,8 +45,11 @@ class HostCallback(Operation):
     def stablehlo(self, emit, operands, shapes, results):
         if emit.calls_host:
             return emit.host_call(self.reference, operands, shapes, results, self.has_side_effect)
-        given = {"call_target_name": self.target, "has_side_effect": self.has_side_effect or None}
-        return emit.operation("stablehlo.custom_call", operands, shapes, results, **given)
+        attributes = {
+            "call_target_name": self.target,
+            "has_side_effect": self.has_side_effect or None,
+        }
+        return emit.operation("stablehlo.custom_call", operands, shapes, results, **attributes)
 
     def hlo_attributes(self, shapes):
         more = {"custom_call_has_side_effect": True} if self.has_side_effect else {}
@@ -75,9 +78,9 @@ class DebugCallback(HostCallback):
         return ()
 
     def run(self, *args):
-        if any(isinstance(each, jax.core.Tracer) for each in (jax.numpy.zeros(()), *args)):
+        if any(isinstance(argument, jax.core.Tracer) for argument in (jax.numpy.zeros(()), *args)):
             return stage_for_jax(self)(*args)
-        return self.reference(*[np.asarray(current_trace().lift(each)) for each in args])
+        return self.reference(*[np.asarray(current_trace().lift(argument)) for argument in args])
 
     def reference(self, *args):
         for member in _members(args, self.batches) if self.batches else [args]:
@@ -86,12 +89,12 @@ class DebugCallback(HostCallback):
 
     def batch(self, operands, dimensions):
         # One call for all members; where they do not differ, one call.
-        known = self.arguments + sum(number is not None for _, number in self.batches)
+        count = self.arguments + sum(number is not None for _, number in self.batches)
         batches, operands, number = self.batches, list(operands), None
-        if known < len(operands) and dimensions[known] is not None:
-            number = known
-        if any(at is not None for at in dimensions[:known]):
-            batches = (*batches, (tuple(dimensions[: known + 1]), number))
+        if count < len(operands) and dimensions[count] is not None:
+            number = count
+        if any(at is not None for at in dimensions[:count]):
+            batches = (*batches, (tuple(dimensions[: count + 1]), number))
         elif number is not None:
             del operands[number]
         self(*operands, batches=batches)
@@ -117,12 +120,12 @@ def _members(
 
 def _numbers() -> list[Array]:
     """The number of the member in each batch for which a program is being made, innermost first."""
-    found, is_staged = [], False
+    numbers, is_staged = [], False
     for trace in enclosing(current_trace()):
         if isinstance(trace, BatchTrace) and is_staged:
-            found.append(batch_axis(trace).index())
+            numbers.append(batch_axis(trace).index())
         is_staged = is_staged or type(trace) is GraphTrace
-    return found
+    return numbers
 
 
 def _opened(value: ArrayLike) -> PyTree:
@@ -167,7 +170,7 @@ class OfArrays:
         return self.function(*args, **kwargs)
 
     def _key(self) -> tuple[object, ...]:
-        held = [each if type(each) is str else id(each) for each in self.held]
+        held = [item if type(item) is str else id(item) for item in self.held]
         return self.function, self.tree, self.is_value, tuple(held)
 
     def __eq__(self, other: object) -> bool:
@@ -216,8 +219,8 @@ def _check_format(fmt: str, args: Sequence[PyTree], kwargs: Mapping[str, PyTree]
         problem = f"there is no argument for a field: {error}" if is_lacking else str(error)
         advice = "Write the format as for str.format, and give the values as arguments: "
         advice += "debug_print('x = {}', x), not an f-string, which would show the tracer."
-        shown, fault = [f"format {fmt!r}", problem], "the format does not fit the arguments"
-        raise explain(AttributeValueError, "debug_print", fault, shown, advice) from None
+        details, fault = [f"format {fmt!r}", problem], "the format does not fit the arguments"
+        raise explain(AttributeValueError, "debug_print", fault, details, advice) from None
 
 
 def debug_print(fmt: str, *args: PyTree, ordered: bool = False, **kwargs: PyTree) -> None:

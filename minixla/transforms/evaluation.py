@@ -46,7 +46,7 @@ def reference(
         >>> mx.reference(mx.grad(lambda x: x * x))(np.float32(3))
         array(6., dtype=float32)
     """
-    given: Function = fun
+    function: Function = fun
 
     @in_place_of(fun, "reference")
     def evaluated(*args: PyTree, **kwargs: PyTree) -> PyTree:
@@ -55,7 +55,7 @@ def reference(
             with under(watched(trace)):
                 leaves, tree = random_keys.flatten((args, kwargs))
                 values = jax.tree.unflatten(tree, [_lift(trace, leaf) for leaf in leaves])
-                results, out_tree = random_keys.flatten(given(*values[0], **values[1]))
+                results, out_tree = random_keys.flatten(function(*values[0], **values[1]))
                 numbers = [_lower(trace, result) for result in results]
             return jax.tree.unflatten(out_tree, numbers)
         finally:
@@ -71,8 +71,8 @@ def _lift(trace: ReferenceTrace, leaf: ArrayLike) -> PyTree:
         problem = "an argument is a traced value, and only numbers can be evaluated"
         advice = "Make mx.reference the outermost: mx.reference(mx.grad(f)), not "
         advice += "mx.grad(mx.reference(f)); inside jit, grad or vmap leave it out."
-        shown = [f"the argument is {leaf!r}"]
-        raise explain(ConcretizationError, "reference", problem, shown, advice)
+        details = [f"the argument is {leaf!r}"]
+        raise explain(ConcretizationError, "reference", problem, details, advice)
     # Anything that is no array (a string, a flag object) reaches the function as it is.
     return leaf if shape_of_data(leaf) is None else trace.lift(leaf)
 
@@ -82,11 +82,11 @@ def _lower(trace: ReferenceTrace, leaf: ArrayLike) -> PyTree:
         return TupleValue([_lower(trace, element) for element in leaf.elements])
     if shape_of_data(leaf) is None and not isinstance(leaf, Tracer):
         return leaf  # no array: a string, or float0 zeros, the tangents of integers
-    found = trace.lift(leaf, "reference")
+    lifted = trace.lift(leaf, "reference")
     try:
-        return np.array(found.data)
+        return np.array(lifted.data)
     except MemoryError:
-        shape = shape_of(found)
+        shape = shape_of(lifted)
         raise too_large("reference", f"there is no memory for the result {shape}") from None
 
 
@@ -127,10 +127,10 @@ def make_graph(
 
     @in_place_of(fun, "make_graph")
     def graph_of(*args: PyTree, **kwargs: PyTree) -> PyTree:
-        found = closed(Arguments.besides("make_graph", fun, args, kwargs, static_argnums))
+        staged = closed(Arguments.besides("make_graph", fun, args, kwargs, static_argnums))
         if not return_shape:
-            return found.graph
-        return found.graph, _described("make_graph", found)
+            return staged.graph
+        return staged.graph, _described("make_graph", staged)
 
     return graph_of
 
@@ -155,8 +155,8 @@ def eval_shape(fun: Function, *args: PyTree, **kwargs: PyTree) -> PyTree:
         >>> mx.eval_shape(lambda x: x @ x.T, np.ones((2, 3), np.float32))
         ShapeDtypeStruct(shape=(2, 2), dtype=float32)
     """
-    given = Arguments("eval_shape", fun, args, kwargs)
-    return _described("eval_shape", traced(given.apply, given.signature(), given.name))
+    arguments = Arguments("eval_shape", fun, args, kwargs)
+    return _described("eval_shape", traced(arguments.apply, arguments.signature(), arguments.name))
 
 
 @contextmanager
@@ -181,17 +181,17 @@ def ensure_compile_time_eval() -> Iterator[None]:
         yield
 
 
-def closed(given: Arguments) -> Staged:
+def closed(arguments: Arguments) -> Staged:
     """A function traced for arguments, which reads no values besides."""
-    found = traced(given.apply, given.signature(), given.name, open_inputs=True)
-    if found.read:
+    staged = traced(arguments.apply, arguments.signature(), arguments.name, open_inputs=True)
+    if staged.read:
         problem = "the function reads traced values of an enclosing function"
         advice = "A graph is closed: pass the values as arguments."
-        raise misfit("make_graph", problem, [repr(tracer) for tracer in found.read], advice)
-    return found
+        raise misfit("make_graph", problem, [repr(tracer) for tracer in staged.read], advice)
+    return staged
 
 
-def _described(subject: str, found: Staged) -> PyTree:
+def _described(subject: str, staged: Staged) -> PyTree:
     """A tree like a function's result, with a ShapeDtypeStruct for each array."""
 
     def description(shape: AnyShape, weak: bool) -> jax.ShapeDtypeStruct:
@@ -201,5 +201,5 @@ def _described(subject: str, found: Staged) -> PyTree:
         advice = "Take the members out of a tuple with get_tuple_element."
         raise explain(ShapeError, subject, problem, [f"result {shape}"], advice)
 
-    described = map(description, found.graph.output_shapes, found.weak)
-    return jax.tree.unflatten(found.result_tree, described)
+    described = map(description, staged.graph.output_shapes, staged.weak)
+    return jax.tree.unflatten(staged.result_tree, described)

@@ -75,14 +75,14 @@ class Outcome:
         """Split the pair that the function returns into result and auxiliary data."""
         if not isinstance(out, (tuple, list)) or len(out) != 2:
             problem = "the function did not return a pair, as has_aux=True wants"
-            shown = [f"it returned {type(out).__name__}"]
-            raise misfit(subject, problem, shown, "Return (result, auxiliary data).")
+            details = [f"it returned {type(out).__name__}"]
+            raise misfit(subject, problem, details, "Return (result, auxiliary data).")
         return out[0], out[1]
 
     def _leave(self, subject: str, leaf: object) -> object:
         """Convert a leaf of the auxiliary data to a value of the current trace."""
-        found = [self.value_of(leaf)] if isinstance(leaf, Tracer) else []
-        return leaving(found, subject, lambda: ["auxiliary data"])[0] if found else leaf
+        values = [self.value_of(leaf)] if isinstance(leaf, Tracer) else []
+        return leaving(values, subject, lambda: ["auxiliary data"])[0] if values else leaf
 
     def value_of(self, output: ArrayLike) -> ArrayLike:
         """An output without the derivative that the trace knows of it."""
@@ -92,16 +92,16 @@ class Outcome:
         """The function's result, or others in its structure."""
         return tree_unflatten(self.tree, self.values if leaves is None else leaves)
 
-    def with_aux(self, *given: PyTree) -> tuple[PyTree, ...]:
+    def with_aux(self, *operands: PyTree) -> tuple[PyTree, ...]:
         """What a transformation gives, and the auxiliary data if there are any."""
-        return (*given, self.aux) if self._has_aux else given
+        return (*operands, self.aux) if self._has_aux else operands
 
 
-def recorded(subject: str, given: Arguments, has_aux: bool) -> tuple[Outcome, Function]:
+def recorded(subject: str, arguments: Arguments, has_aux: bool) -> tuple[Outcome, Function]:
     """What a function gives; and its pullback, which gives leaves without a derivative float0."""
-    trace, leaves = ReverseTrace(_state.trace), given.lifted()
+    trace, leaves = ReverseTrace(_state.trace), arguments.lifted()
     inputs = [trace.add_input(x) if has_tangent(x) else x for x in leaves]
-    out = Outcome(subject, trace, lambda: given.call(*inputs), has_aux)
+    out = Outcome(subject, trace, lambda: arguments.call(*inputs), has_aux)
 
     def pull(cotangents: Sequence[Array | None]) -> list[Any]:
         return list(map(derivative_of, leaves, trace.pull(out.outputs, cotangents, inputs)))
@@ -119,8 +119,8 @@ def derivative_of(primal: object, derivative: Any) -> Any:  # noqa: ANN401  # fl
         if not has_tangent(shape):
             return float0_zeros(array_shape(shape).dimensions)
         derivative = zeros_like(primal)
-    found = _state.trace.lift(derivative)
-    return _state.trace.weakly(found) if weak_type_of(primal) else found
+    lifted = _state.trace.lift(derivative)
+    return _state.trace.weakly(lifted) if weak_type_of(primal) else lifted
 
 
 @overload
@@ -149,9 +149,9 @@ def vjp(fun: Function, *primals: PyTree, has_aux: bool = False) -> PyTree:
         >>> pullback(np.float32(1))
         (Array(3., dtype=float32), Array(2., dtype=float32))
     """
-    given = Arguments("vjp", fun, primals)
-    out, pull = recorded("vjp", given, has_aux)
-    sides = Sides(out.tree, tuple(map(shape_of, out.values)), given.tree)
+    arguments = Arguments("vjp", fun, primals)
+    out, pull = recorded("vjp", arguments, has_aux)
+    sides = Sides(out.tree, tuple(map(shape_of, out.values)), arguments.tree)
     return out.with_aux(out.result(), Pullback(pull, sides))
 
 
@@ -179,11 +179,13 @@ def value_and_grad(
 
     @in_place_of(fun, "value_and_grad")
     def derived(*args: PyTree, **kwargs: PyTree) -> PyTree:
-        given = Arguments.chosen("grad", fun, args, kwargs, argnums)
-        check_kinds("grad", given.shapes(), given.where, holomorphic, ANY if allow_int else INEXACT)
-        out, pull = recorded("grad", given, has_aux)
+        arguments = Arguments.chosen("grad", fun, args, kwargs, argnums)
+        check_kinds(
+            "grad", arguments.shapes(), arguments.where, holomorphic, ANY if allow_int else INEXACT
+        )
+        out, pull = recorded("grad", arguments, has_aux)
         value = _scalar_output(out, holomorphic)
-        gradient = given.alike(pull([_state.trace.lift(ones_like(value))]))
+        gradient = arguments.alike(pull([_state.trace.lift(ones_like(value))]))
         return (value, out.aux) if has_aux else value, gradient
 
     return derived
@@ -195,10 +197,10 @@ def _scalar_output(out: Outcome, holomorphic: bool) -> Array:
     only = shapes[0] if is_lone else None
     if not isinstance(only, Shape) or only.rank:
         problem = "the function does not return one scalar"
-        shown = [f"it returned {only if is_lone else f'{out.tree} of shapes {shapes}'}"]
+        details = [f"it returned {only if is_lone else f'{out.tree} of shapes {shapes}'}"]
         advice = "Reduce the result to a scalar (for example with .sum()), use has_aux=True for "
         advice += "more results, or mx.vjp or mx.jacrev for functions of other results."
-        raise misfit("grad", problem, shown, advice)
+        raise misfit("grad", problem, details, advice)
     check_kinds("grad", shapes, lambda: ["the result"], holomorphic)
     return out.values[0]
 
@@ -298,14 +300,16 @@ def jvp(
     """
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         problem = "primals and tangents must be tuples or lists"
-        shown = [f"primals: {type(primals).__name__}", f"tangents: {type(tangents).__name__}"]
-        raise misfit("jvp", problem, shown, "Write mx.jvp(f, (x,), (t,)).")
-    given, trace = Arguments("jvp", fun, primals), ForwardTrace(_state.trace)
-    leaves = given.lifted()
-    checked = checked_tangents("jvp", tuple(tangents), given.tree, leaves, given.where)
+        details = [f"primals: {type(primals).__name__}", f"tangents: {type(tangents).__name__}"]
+        raise misfit("jvp", problem, details, "Write mx.jvp(f, (x,), (t,)).")
+    arguments, trace = Arguments("jvp", fun, primals), ForwardTrace(_state.trace)
+    leaves = arguments.lifted()
+    checked = checked_tangents("jvp", tuple(tangents), arguments.tree, leaves, arguments.where)
     pairs = zip(leaves, checked, strict=True)
     inputs = [x if t is None else ForwardTracer(trace, x, t) for x, t in pairs]
-    out = Outcome("jvp", trace, lambda: given.call(*inputs), has_aux)
+    out = Outcome("jvp", trace, lambda: arguments.call(*inputs), has_aux)
     pairs = zip(out.outputs, out.values, strict=True)
-    moving = [derivative_of(x, each.known if trace.is_own(each) else None) for each, x in pairs]
+    moving = [
+        derivative_of(x, result.known if trace.is_own(result) else None) for result, x in pairs
+    ]
     return out.with_aux(out.result(), out.result(moving))

@@ -55,15 +55,15 @@ def linearize(fun: Function, *primals: PyTree, has_aux: bool = False) -> PyTree:
         >>> value, linear(1.0)
         (Array(8., dtype=float32, weak_type=True), Array(12., dtype=float32, weak_type=True))
     """
-    given, trace = Arguments("linearize", fun, primals), LinearizeTrace(_state.trace)
-    leaves, recorder = given.lifted(), trace.recorder
+    arguments, trace = Arguments("linearize", fun, primals), LinearizeTrace(_state.trace)
+    leaves, recorder = arguments.lifted(), trace.recorder
     inputs = [
         ForwardTracer(trace, x, recorder.add_input(shape_of(x))) if has_tangent(x) else x
         for x in leaves
     ]
     try:
-        out = gradients.Outcome("linearize", trace, lambda: given.call(*inputs), has_aux)
-        moving = [each.known for each in out.outputs if trace.is_own(each)]
+        out = gradients.Outcome("linearize", trace, lambda: arguments.call(*inputs), has_aux)
+        moving = [output.known for output in out.outputs if trace.is_own(output)]
         graph = recorder.graph(moving, "linearized").silent().pruned()
     finally:
         recorder.alive = False
@@ -71,11 +71,11 @@ def linearize(fun: Function, *primals: PyTree, has_aux: bool = False) -> PyTree:
 
     def push(tangents: Sequence[Array | None]) -> Sequence[object]:
         operands = [*captured, *compress(tangents, map(has_tangent, leaves))]
-        found = spread(flags, evaluate_graph(graph, operands))
-        return list(map(gradients.derivative_of, out.values, found))
+        results = spread(flags, evaluate_graph(graph, operands))
+        return list(map(gradients.derivative_of, out.values, results))
 
-    sides = Sides(given.tree, tuple(map(shape_of, leaves)), out.tree)
-    return out.with_aux(out.result(), Pushforward(push, sides, given.where))
+    sides = Sides(arguments.tree, tuple(map(shape_of, leaves)), out.tree)
+    return out.with_aux(out.result(), Pushforward(push, sides, arguments.where))
 
 
 @documented(SHARED)
@@ -107,17 +107,19 @@ def jacfwd(
 
     @in_place_of(fun, "jacfwd")
     def derived(*args: PyTree, **kwargs: PyTree) -> PyTree:
-        given = Arguments.chosen("jacfwd", fun, args, kwargs, argnums)
-        leaves, aux = given.lifted(), []
-        gradients.check_kinds("jacfwd", leaves, given.where, holomorphic)
+        arguments = Arguments.chosen("jacfwd", fun, args, kwargs, argnums)
+        leaves, aux = arguments.lifted(), []
+        gradients.check_kinds("jacfwd", leaves, arguments.where, holomorphic)
 
         def push(*tangents: ArrayLike) -> PyTree:
-            result, moving, *aux[:] = gradients.jvp(given.call, tuple(leaves), tangents, has_aux)
+            result, moving, *aux[:] = gradients.jvp(
+                arguments.call, tuple(leaves), tangents, has_aux
+            )
             _check_result("jacfwd", result, holomorphic, gradients.INEXACT)
             return moving
 
         columns = vmap(push, out_axes=-1)(*_basis(leaves))
-        jacobian = tree_map(lambda each: given.alike(_split(each, leaves, -1)), columns)
+        jacobian = tree_map(lambda column: arguments.alike(_split(column, leaves, -1)), columns)
         return (jacobian, *aux) if has_aux else jacobian
 
     return derived
@@ -150,15 +152,17 @@ def jacrev(
 
     @in_place_of(fun, "jacrev")
     def derived(*args: PyTree, **kwargs: PyTree) -> PyTree:
-        given = Arguments.chosen("jacrev", fun, args, kwargs, argnums)
+        arguments = Arguments.chosen("jacrev", fun, args, kwargs, argnums)
         kinds = gradients.ANY if allow_int else gradients.INEXACT
-        gradients.check_kinds("jacrev", given.shapes(), given.where, holomorphic, kinds)
-        out, pull = gradients.recorded("jacrev", given, has_aux)
+        gradients.check_kinds("jacrev", arguments.shapes(), arguments.where, holomorphic, kinds)
+        out, pull = gradients.recorded("jacrev", arguments, has_aux)
         _check_result("jacrev", out.result(), holomorphic)
         rows = vmap(lambda *cotangents: pull(cotangents))(*_basis(out.values))
         # Rows by argument; wanted by result, then argument.
         parts = [_split(row, out.values, 0) for row in rows]
-        jacobian = out.result([given.alike(list(column)) for column in zip(*parts, strict=True)])
+        jacobian = out.result(
+            [arguments.alike(list(column)) for column in zip(*parts, strict=True)]
+        )
         return (jacobian, out.aux) if has_aux else jacobian
 
     return derived
@@ -201,7 +205,7 @@ def _basis(leaves: Sequence[Array]) -> list[np.ndarray]:
     ends = list(accumulate([shape.size for shape in shapes], initial=0))
     pairs = zip(np.split(np.eye(ends[-1]), ends[1:], 1), shapes, strict=False)
     bases = [eye.astype(x.dtype).reshape((ends[-1], *x.dimensions)) for eye, x in pairs]
-    return [each.view(DeclaredArray) for each in bases]
+    return [base.view(DeclaredArray) for base in bases]
 
 
 def _split(value: Array, leaves: Sequence[Array], axis: int) -> list[Array]:

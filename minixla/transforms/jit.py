@@ -78,7 +78,7 @@ def jit(fun: Function | None = None, /, **options: Unpack[JitOptions]) -> Functi
     if fun is None:
         return functools.partial(jit, **options)
     arguments.checked_function(fun, "jit")
-    marks: dict[str, Any] = {name: given for name, given in options.items() if name in _MARKS}
+    marks: dict[str, Any] = {name: value for name, value in options.items() if name in _MARKS}
     arguments.check_marks("jit", fun, **marks)
     layouts = JitLayouts({**options})
     inner = layouts.within(fun)
@@ -108,18 +108,18 @@ def jit(fun: Function | None = None, /, **options: Unpack[JitOptions]) -> Functi
 
     methods = {name: getattr(nested, name) for name in _OWN_METHODS}
     methods |= {name: _explained(compiled.method(name), nested) for name in _JAX_METHODS}
-    found = compiled.function(missed, fun, functools.partial(jit, **options), methods)
-    remembered_by(found, fun, jit, (), options)
-    return found
+    wrapped = compiled.function(missed, fun, functools.partial(jit, **options), methods)
+    remembered_by(wrapped, fun, jit, (), options)
+    return wrapped
 
 
 def _reduced(wrapper: Any, made_again: tuple[object, ...]) -> object:  # noqa: ANN401  # from a weakref
     """How it is pickled: by its name, where that finds it in other processes too."""
-    module, found = wrapper.__module__, None
+    module, reduced = wrapper.__module__, None
     if module != "__main__":
         with suppress(AttributeError):
-            found = attrgetter(wrapper.__qualname__)(sys.modules.get(module))
-    return wrapper.__qualname__ if found is wrapper else made_again
+            reduced = attrgetter(wrapper.__qualname__)(sys.modules.get(module))
+    return wrapper.__qualname__ if reduced is wrapper else made_again
 
 
 def _explained(method: Function, nested: _Nested) -> Function:
@@ -141,10 +141,10 @@ class Compiled:
 
     def __init__(self, fun: Function, layouts: JitLayouts, shared: Shared | None = None) -> None:
         self._layouts, self._fun = layouts, fun
-        own = shared is None
+        is_own = shared is None
         self._staged = (
             arguments.named_after(stage_for_jax(fun, is_stepped=True), fun)
-            if own
+            if is_own
             else shared.staged
         )
         self.call: Any = jax.jit(self._staged, **layouts.for_jax())
@@ -152,8 +152,8 @@ class Compiled:
     def lower(self, *args: PyTree, **kwargs: PyTree) -> PyTree:
         """JAX's stage, made in a shorter way where that will do."""
         self._layouts.check_mesh()
-        found = None if self._layouts.options else lowered(self._staged, args, kwargs)
-        return found or self.call.lower(*args, **kwargs)
+        lowered_here = None if self._layouts.options else lowered(self._staged, args, kwargs)
+        return lowered_here or self.call.lower(*args, **kwargs)
 
     def clear_cache(self) -> None:
         """Forgets programs, and traces."""
@@ -184,8 +184,8 @@ class Compiled:
         """A method of `call`, or one above in its place."""
 
         def method(*args: PyTree, **kwargs: PyTree) -> PyTree:
-            own = self if name in vars(Compiled) else self.call
-            return getattr(own, name)(*args, **kwargs)
+            owner = self if name in vars(Compiled) else self.call
+            return getattr(owner, name)(*args, **kwargs)
 
         method.__name__, method.__doc__ = name, getattr(self.call, name).__doc__
         return method
@@ -205,24 +205,24 @@ class _Nested:
                 self._cache = shared.graphs.setdefault(key, self._cache)
 
     def __call__(self, *args: PyTree, **kwargs: PyTree) -> PyTree:
-        given, static = self._static.split("jit", args, kwargs)
-        leaves, apply = given.leaves, self._layouts.laid_out(given.apply)
+        arguments, static = self._static.split("jit", args, kwargs)
+        leaves, apply = arguments.leaves, self._layouts.laid_out(arguments.apply)
         if any(map(is_mutable, leaves)):
             return self._fun(*args, **kwargs)  # a graph holds no mutable arrays
-        signature = given.signature([shape_of(leaf, "jit") for leaf in leaves])
-        found = stage_once(self._cache, given, static, signature, apply)
-        return found.results(call(found.graph, *found.read, *leaves))
+        signature = arguments.signature([shape_of(leaf, "jit") for leaf in leaves])
+        staged = stage_once(self._cache, arguments, static, signature, apply)
+        return staged.results(call(staged.graph, *staged.read, *leaves))
 
     def check_arguments(
         self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree], may_be_shapes: bool = False
     ) -> None:
-        given, _ = self._static.split("jit", args, kwargs)
-        self._layouts.check_arguments(given)
-        names = given.where()
-        for leaf, place in zip(given.leaves, names, strict=True):
+        arguments, _ = self._static.split("jit", args, kwargs)
+        self._layouts.check_arguments(arguments)
+        names = arguments.where()
+        for leaf, place in zip(arguments.leaves, names, strict=True):
             if isinstance(leaf, TupleValue) and _state.trace.evaluates:
                 raise not_a_value(leaf, "jit", place)
-        pairs = zip(given.leaves, names, strict=True)
+        pairs = zip(arguments.leaves, names, strict=True)
         arrays = [
             x for x in pairs if not (may_be_shapes and isinstance(x[0], jax.ShapeDtypeStruct))
         ]
@@ -231,9 +231,9 @@ class _Nested:
 
     def graph(self, *args: PyTree, **kwargs: PyTree) -> Graph:
         """The graph of the function for these arguments."""
-        given, _ = self._static.split("jit", args, kwargs)
-        found = closed(given)
-        return self._layouts.annotated(found.graph, given, found.result_tree)
+        arguments, _ = self._static.split("jit", args, kwargs)
+        staged = closed(arguments)
+        return self._layouts.annotated(staged.graph, arguments, staged.result_tree)
 
     def shardings(self, *args: PyTree, **kwargs: PyTree) -> PyTree:
         """How every instruction's result lies over devices, for these arguments: `Layouts`.

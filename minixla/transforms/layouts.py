@@ -91,15 +91,15 @@ def known_mesh(subject: str, mesh: MeshLike | None = None) -> Mesh:
     Raises:
         TransformError: there is none.
     """
-    found = _state.mesh or jax.sharding.get_abstract_mesh() if mesh is None else mesh
-    if not (found := Mesh.of(found)).is_empty:
-        return found
+    current = _state.mesh or jax.sharding.get_abstract_mesh() if mesh is None else mesh
+    if not (current := Mesh.of(current)).is_empty:
+        return current
     advice = "Give mesh=minixla.sharding.Mesh(...) to it or to the jit around it, or call it under "
     raise misfit(subject, "there is no mesh of devices", advice=f"{advice}jax.set_mesh(mesh).")
 
 
 def tensor_sharding(
-    subject: str, given: object, shape: AnyShape, mesh: MeshLike | None = None
+    subject: str, stated: object, shape: AnyShape, mesh: MeshLike | None = None
 ) -> TensorSharding:
     """A sharding of ours for an array, from a PartitionSpec, NamedSharding or one of ours.
 
@@ -107,16 +107,18 @@ def tensor_sharding(
         ShardingError: it does not fit the array.
         TransformError: it is something else, or there is no mesh.
     """
-    if isinstance(given, TensorSharding):
-        found = given
+    if isinstance(stated, TensorSharding):
+        sharding = stated
     else:
-        own, spec = mesh, given
-        if isinstance(given, NamedSharding):
-            own, spec = given.mesh, given.spec
-        found = TensorSharding.from_spec(known_mesh(subject, own), spec, getattr(shape, "rank", 0))
-        found = found.of(mesh_name=MESH_NAME)
-    found.check_rank(shape, subject)
-    return found
+        own_mesh, spec = mesh, stated
+        if isinstance(stated, NamedSharding):
+            own_mesh, spec = stated.mesh, stated.spec
+        sharding = TensorSharding.from_spec(
+            known_mesh(subject, own_mesh), spec, getattr(shape, "rank", 0)
+        )
+        sharding = sharding.of(mesh_name=MESH_NAME)
+    sharding.check_rank(shape, subject)
+    return sharding
 
 
 def constrain(x: PyTree, sharding: PyTree, *, mesh: MeshLike | None = None) -> PyTree:
@@ -181,7 +183,7 @@ def device_put(
         Array([1., 2.], dtype=float32)
     """
     subject, leaves = "device_put", jax.tree.leaves(x)
-    if _state.trace.evaluates and not any(isinstance(each, Tracer) for each in leaves):
+    if _state.trace.evaluates and not any(isinstance(leaf, Tracer) for leaf in leaves):
         try:
             return jax.device_put(x, device, src=src, donate=donate, may_alias=may_alias)
         except TypeError:
@@ -220,8 +222,8 @@ def _constrained(
             if isinstance(sharding, SingleDeviceSharding):
                 placed = DevicePlacement(sharding)(value)
             else:
-                found = tensor_sharding(subject, sharding, shape_of(value, subject), mesh)
-                placed = ShardingConstraint(found)(_moved(value, found))
+                sharding_wanted = tensor_sharding(subject, sharding, shape_of(value, subject), mesh)
+                placed = ShardingConstraint(sharding_wanted)(_moved(value, sharding_wanted))
             leaves[index] = _state.trace.weakly(placed) if weak_type_of(value) else placed
     return jax.tree.unflatten(tree, leaves)
 
@@ -243,14 +245,14 @@ def _is_leaf(value: object) -> bool:
 
 def _listed(subject: str, name: str, tree: PyTreeDef, shardings: PyTree) -> list[Any]:
     """The sharding of each leaf of a tree."""
-    found = flatten_prefix(subject, name, tree, shardings, "a sharding", _is_leaf)
-    for each in found:
-        if each is not None and not isinstance(each, _KNOWN):
+    listed = flatten_prefix(subject, name, tree, shardings, "a sharding", _is_leaf)
+    for entry in listed:
+        if entry is not None and not isinstance(entry, _KNOWN):
             problem = f"{name} inside another transformation is no layout that a program here can "
             advice = "Give a PartitionSpec with a mesh, a jax.sharding.NamedSharding or "
             advice += "SingleDeviceSharding; or give it to the outermost jit."
-            raise misfit(subject, f"{problem}keep", [f"{name} holds {each!r}"], advice)
-    return found
+            raise misfit(subject, f"{problem}keep", [f"{name} holds {entry!r}"], advice)
+    return listed
 
 
 class JitLayouts:
@@ -284,43 +286,45 @@ class JitLayouts:
         if self._mesh is None:
             return self.options
         mesh = Mesh.of(self._mesh)
-        own = jax_mesh(mesh) if is_here(mesh) else abstract_mesh(mesh)
+        device_mesh = jax_mesh(mesh) if is_here(mesh) else abstract_mesh(mesh)
 
         def named(sharding: object) -> object:
             if isinstance(sharding, TensorSharding):
-                sharding = PartitionSpec(*[_entry(sharding, each) for each in sharding.spec()])
+                sharding = PartitionSpec(
+                    *[_entry(sharding, dimension) for dimension in sharding.spec()]
+                )
             if not isinstance(sharding, PartitionSpec):
                 return sharding
             TensorSharding.from_spec(mesh, sharding, len(sharding))  # in our words, what is none
-            return NamedSharding(own, sharding)
+            return NamedSharding(device_mesh, sharding)
 
-        found = {name: value for name, value in self.options.items() if name != "mesh"}
-        for name in {"in_shardings", "out_shardings"} & found.keys():
-            found[name] = jax.tree.map(named, found[name], is_leaf=_is_leaf)
-        return found
+        options = {name: value for name, value in self.options.items() if name != "mesh"}
+        for name in {"in_shardings", "out_shardings"} & options.keys():
+            options[name] = jax.tree.map(named, options[name], is_leaf=_is_leaf)
+        return options
 
     def laid_out(self, fun: Function) -> Function:
         """A function of (args, kwargs) in a program, these and its results laid out."""
-        given, wanted, mesh = self._side("in_shardings"), self._side("out_shardings"), self._mesh
+        in_side, wanted, mesh = self._side("in_shardings"), self._side("out_shardings"), self._mesh
 
         def between(args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> PyTree:
-            if kwargs and given is not None:
+            if kwargs and in_side is not None:
                 problem = "in_shardings and arguments by name do not go together"
-                shown = [f"by name: {', '.join(kwargs)}", f"in_shardings = {given}"]
-                raise misfit("jit", problem, shown, "Give the arguments by position.")
-            args = _constrained("jit", "in_shardings", args, given, mesh)
+                details = [f"by name: {', '.join(kwargs)}", f"in_shardings = {in_side}"]
+                raise misfit("jit", problem, details, "Give the arguments by position.")
+            args = _constrained("jit", "in_shardings", args, in_side, mesh)
             return _constrained("jit", "out_shardings", fun(args, kwargs), wanted, mesh)
 
-        return fun if given is None and wanted is None else between
+        return fun if in_side is None and wanted is None else between
 
-    def annotated(self, graph: Graph, given: Arguments, tree: PyTreeDef) -> Graph:
+    def annotated(self, graph: Graph, arguments: Arguments, tree: PyTreeDef) -> Graph:
         """The function's program with the layouts of arguments and results, a pytree of `tree`.
 
         Where the options say nothing of an argument they are its own.
         """
-        placed = self._of_arguments(given)
+        placed = self._of_arguments(arguments)
         placed += [None] * (len(graph.inputs) - len(placed))
-        for number, leaf in enumerate(given.leaves):
+        for number, leaf in enumerate(arguments.leaves):
             found = getattr(leaf, "sharding", None)
             if placed[number] is None and isinstance(found, NamedSharding) and found.mesh.size > 1:
                 placed[number] = found
@@ -330,8 +334,8 @@ class JitLayouts:
         inputs = self._noted("argument", [value.shape for value in graph.inputs], placed)
         outputs = self._noted("result", graph.output_shapes, outputs)
         pairs = zip(graph.inputs, inputs, strict=True)
-        values = {value: each for value, each in pairs if each is not None}
-        if not values and all(each is None for each in outputs):
+        values = {value: sharding for value, sharding in pairs if sharding is not None}
+        if not values and all(output is None for output in outputs):
             return graph
         notes = Annotations(values, tuple(outputs))
         return Graph(graph.inputs, graph.instructions, graph.outputs, graph.name, notes)
@@ -341,11 +345,11 @@ class JitLayouts:
         if self._mesh is not None:
             jax_mesh(Mesh.of(self._mesh))
 
-    def check_arguments(self, given: Arguments) -> None:
+    def check_arguments(self, arguments: Arguments) -> None:
         """Raises ShardingError where they do not fit the arguments, or the devices there are."""
         self.check_mesh()
-        shardings = self._of_arguments(given)
-        shapes = [shape_of(leaf, "jit") for leaf in given.leaves[: len(shardings)]]
+        shardings = self._of_arguments(arguments)
+        shapes = [shape_of(leaf, "jit") for leaf in arguments.leaves[: len(shardings)]]
         self._noted("argument", shapes, shardings)
 
     def _of_arguments(self, given: Arguments) -> list[Any]:
@@ -357,19 +361,19 @@ class JitLayouts:
         self, kind: str, shapes: Sequence[AnyShape], shardings: Sequence[Any]
     ) -> list[TensorSharding | None]:
         """Shardings of ours for arrays of a `kind`, which they must fit."""
-        found: list[TensorSharding | None] = []
-        for number, (shape, each) in enumerate(zip(shapes, shardings, strict=True)):
-            if isinstance(each, SingleDeviceSharding):
-                each = _on_device(each)
-            elif each is not None:
-                each = tensor_sharding("jit", each, shape, self._mesh)
-                check_pieces("jit", f"{kind} {number}", shape, each)
-            found.append(each)
-        return found
+        noted: list[TensorSharding | None] = []
+        for number, (shape, sharding) in enumerate(zip(shapes, shardings, strict=True)):
+            if isinstance(sharding, SingleDeviceSharding):
+                sharding = _on_device(sharding)
+            elif sharding is not None:
+                sharding = tensor_sharding("jit", sharding, shape, self._mesh)
+                check_pieces("jit", f"{kind} {number}", shape, sharding)
+            noted.append(sharding)
+        return noted
 
 
 def _entry(sharding: TensorSharding, entry: object) -> object:
-    if any(axis.size is not None for each in sharding.dimensions for axis in each.axes):
+    if any(axis.size is not None for dimension in sharding.dimensions for axis in dimension.axes):
         problem = "the sharding of an argument or result has parts of axes, which JAX does not take"
         advice = "Use whole axes there; inside, mx.sharding.constrain takes any sharding."
         raise explain(ShardingError, "jit", problem, [f"sharding: {sharding}"], advice)
@@ -385,6 +389,6 @@ def check_pieces(subject: str, name: str, shape: AnyShape, sharding: TensorShard
             axes = " * ".join([f"{part.name}={part.size}" for part in parts])
             problem = f"dimension {number} of {name}, of size {size}, has no "
             problem += f"{size_of(parts)} equal pieces"
-            shown = [f"{name}: {shape}", f"sharding: {sharding}", f"axes: {axes}"]
+            details = [f"{name}: {shape}", f"sharding: {sharding}", f"axes: {axes}"]
             advice = "The axes' sizes must divide the dimension's: pad it, or use other axes."
-            raise explain(ShardingError, subject, problem, shown, advice)
+            raise explain(ShardingError, subject, problem, details, advice)

@@ -33,9 +33,9 @@ class RecordTrace(WatchTrace):
         """The parent's results."""
         results = self.parent.process(operation, operands)
         source = _state.source or find_source(2)
-        for each in results if type(results) is tuple else (results,):
+        for result in results if type(results) is tuple else (results,):
             with suppress(TypeError):  # a NumPy scalar
-                self.lines[id(each)] = weakref.ref(each), operation.builder_name, source
+                self.lines[id(result)] = weakref.ref(result), operation.builder_name, source
         return results
 
 
@@ -74,13 +74,13 @@ def _raise_leaks(trace: RecordTrace) -> None:
     # Not isinstance, which asks objects that stand for others.
     tracers = [x for x in gc.get_objects() if issubclass(type(x), Tracer)]
     leaks = [x for x in tracers if not x._trace.alive and trace in enclosing(x._trace)]
-    held = [(each, _holders(each, tracers, leaks)) for each in leaks]
+    held = [(leak, _holders(leak, tracers, leaks)) for leak in leaks]
     # What only a pullback or the like holds is no leak.
-    held, lines = [(each, holders) for each, holders in held if holders], []
+    held, lines = [(tracer, holders) for tracer, holders in held if holders], []
     for tracer, holders in held[:_MOST_LEAKS]:
         kind = type(tracer._trace).transformation
         lines.append(f"{tracer!r} of {kind if isinstance(kind, str) else 'a transformation'}")
-        lines += [f"  {_origin(tracer, trace)}", *[f"  held by {each}" for each in holders]]
+        lines += [f"  {_origin(tracer, trace)}", *[f"  held by {holder}" for holder in holders]]
     if not held:
         return
     count = len(held)
@@ -108,24 +108,24 @@ def _origin(tracer: Tracer, trace: RecordTrace) -> str:
     return f"made by {name} at {source}" if is_known else "an argument of the transformed function"
 
 
-def _holders(tracer: Tracer, *own: list[Tracer]) -> list[str]:
+def _holders(tracer: Tracer, *lists: list[Tracer]) -> list[str]:
     """What of the user's, beside `own`, holds a tracer; nothing where only the framework does."""
-    found: dict[str, None] = {}
+    holders: dict[str, None] = {}
     pending: list[tuple[object, str]] = [(tracer, "")]
-    seen = {id(tracer), id(pending), *map(id, own)}
-    while pending and len(seen) < _MOST_STEPS and len(found) < _MOST_HOLDERS:
+    seen = {id(tracer), id(pending), *map(id, lists)}
+    while pending and len(seen) < _MOST_STEPS and len(holders) < _MOST_HOLDERS:
         value, path = pending.pop(0)
-        found.update(dict.fromkeys(_running(value, path)))
+        holders.update(dict.fromkeys(_running(value, path)))
         for holder in gc.get_referrers(value):
             if id(holder) in seen or isinstance(holder, Tracer):
                 continue
             seen.add(id(holder))
             for end in _ends(holder, value, path):
                 if isinstance(end, str):
-                    found[end] = None
+                    holders[end] = None
                 else:
                     pending.append(end)
-    return list(found)[:_MOST_HOLDERS]
+    return list(holders)[:_MOST_HOLDERS]
 
 
 def _ends(holder: object, value: object, path: str) -> Iterator[str | tuple[object, str]]:
@@ -173,7 +173,7 @@ def _of_object(holder: object, key: object, path: str) -> Iterator[str]:
 
 
 def _key(holder: Mapping[Any, object], value: object) -> object:
-    return next((key for key, each in holder.items() if each is value), "?")
+    return next((key for key, item in holder.items() if item is value), "?")
 
 
 def _of_closures(cell: CellType, path: str) -> Iterator[str]:
@@ -190,10 +190,10 @@ def _of_closures(cell: CellType, path: str) -> Iterator[str]:
 
 def _running(value: object, path: str) -> list[str]:
     """The variables bound to a value of the user's functions that are running in this thread."""
-    found = []
+    frames = []
     for frame, _ in traceback.walk_stack(sys._getframe()):
         code = frame.f_code
         if is_user_file(code.co_filename) and code.co_name != "<module>":
-            names = [name for name, each in frame.f_locals.items() if each is value]
-            found += [f"{name}{path}, a variable of {code.co_qualname}" for name in names]
-    return found
+            names = [name for name, local in frame.f_locals.items() if local is value]
+            frames += [f"{name}{path}, a variable of {code.co_qualname}" for name in names]
+    return frames

@@ -78,9 +78,9 @@ class _LinearFunction:
         self._where = where or partial(structure_places, what, sides.taken)
         self._parts: tuple[list[Any], _Form] | None = None
 
-    def _call(self, given: PyTree) -> PyTree:
+    def _call(self, vectors: PyTree) -> PyTree:
         sides = self._sides
-        leaves = checked_tangents(self.subject, given, sides.taken, sides.shapes, self._where)
+        leaves = checked_tangents(self.subject, vectors, sides.taken, sides.shapes, self._where)
         return tree_unflatten(sides.given, self._apply(leaves))
 
     def tree_flatten(self) -> tuple[list[Any], _Form]:
@@ -92,10 +92,10 @@ class _LinearFunction:
     def _traced(self) -> tuple[list[Any], _Form]:
         moving, zeros = list(map(has_tangent, self._sides.shapes)), list[Any]()
 
-        def of_leaves(*given: Array) -> list[Array]:
-            found = self._apply(spread(moving, given))
-            zeros[:] = [each.shape if is_float0(each) else None for each in found]
-            return [each for each in found if not is_float0(each)]
+        def of_leaves(*operands: Array) -> list[Array]:
+            results = self._apply(spread(moving, operands))
+            zeros[:] = [result.shape if is_float0(result) else None for result in results]
+            return [result for result in results if not is_float0(result)]
 
         shapes = list(compress(self._sides.shapes, moving))
         signature = Signature(tree_structure((0,) * len(shapes)), shapes, [False] * len(shapes))
@@ -110,8 +110,8 @@ class _LinearFunction:
         moving = list(map(has_tangent, form.sides.shapes))
 
         def apply(leaves: Sequence[Array | None]) -> Sequence[object]:
-            found = iter(staged.results(call(form.graph, *values, *compress(leaves, moving))))
-            return [next(found) if each is None else float0_zeros(each) for each in form.zeros]
+            results = iter(staged.results(call(form.graph, *values, *compress(leaves, moving))))
+            return [next(results) if zero is None else float0_zeros(zero) for zero in form.zeros]
 
         made = cls(apply, form.sides)
         made._parts = staged.read, form
@@ -141,35 +141,35 @@ class Pushforward(_LinearFunction):
 
 
 def checked_tangents(
-    subject: str, given: PyTree, tree: PyTreeDef, primals: Sequence[object], where: Places
+    subject: str, vectors: PyTree, tree: PyTreeDef, primals: Sequence[object], where: Places
 ) -> list[Array | None]:
     """The leaves of (co)tangents of `primals`, leaves of a pytree; None for float0 zeros."""
     what, other = ("cotangent", "result") if subject == "vjp" else ("tangents", "primals")
-    leaves, own = tree_flatten(given)
+    leaves, structure = tree_flatten(vectors)
     wanted, empty = with_float0(without_keys(tree))
-    if own != wanted or not all(map(is_float0, compress(leaves, empty))):
+    if structure != wanted or not all(map(is_float0, compress(leaves, empty))):
         problem = f"the {what} has another structure than the {other}"
-        both = (f"{what} has", own), (f"{other} has", tree)
+        both = (f"{what} has", structure), (f"{other} has", tree)
         advice = f"Give a {what} with one array for each array of the {other}."
         raise other_structure(subject, problem, "", *both, advice)
     what, leaves = what.removesuffix("s"), [x for x, e in zip(leaves, empty, strict=True) if not e]
-    found = []
+    checked = []
     for index, (tangent, primal) in enumerate(zip(leaves, primals, strict=True)):
         shape = shape_of(primal)
         wanted = shape if has_tangent(primal) else "float0, since integers have no derivative"
         if is_float0(tangent):
-            value, own, is_fit = None, f"float0{list(tangent.shape)}", wanted is not shape
+            value, structure, is_fit = None, f"float0{list(tangent.shape)}", wanted is not shape
         else:
             (value,) = lifted_leaves(
                 subject, [tangent], lambda i=index: [f"the {what} of {where()[i]}"]
             )
-            own, is_fit = shape_of(value), shape_of(value) is wanted
-            if subject == "vjp" and not has_tangent(primal) and own is shape:
+            structure, is_fit = shape_of(value), shape_of(value) is wanted
+            if subject == "vjp" and not has_tangent(primal) and structure is shape:
                 # As in JAX, an integer cotangent of an integer result counts as zero.
                 value, is_fit = None, True
         if not is_fit:
             problem = f"the {what} of {where()[index]} does not fit it"
-            shown = [f"{where()[index]}: {shape}", f"{what}: {own}"]
-            raise misfit(subject, problem, shown, f"It must be {wanted}.")
-        found.append(value)
-    return found
+            details = [f"{where()[index]}: {shape}", f"{what}: {structure}"]
+            raise misfit(subject, problem, details, f"It must be {wanted}.")
+        checked.append(value)
+    return checked

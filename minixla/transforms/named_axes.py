@@ -66,9 +66,9 @@ class Axis:
         """What programs depend on that are traced under it."""
         return self.size, self.shared["partitions"]
 
-    def apply(self, operation: type[AxisOperation], operand: ArrayLike, **own: Any) -> Array:  # noqa: ANN401  # attributes
+    def apply(self, operation: type[AxisOperation], operand: ArrayLike, **attributes: Any) -> Array:  # noqa: ANN401  # attributes
         """An operation of `axis_operations` on the members' values."""
-        return self._applied(operation(**self.shared, size=self.size, **own), operand)
+        return self._applied(operation(**self.shared, size=self.size, **attributes), operand)
 
     def _applied(self, operation: AxisOperation, operand: ArrayLike) -> Array:
         # Whoever maps the axis turns it into what it does there.
@@ -88,9 +88,9 @@ def batch_axis(trace: BatchTrace) -> Axis:
 
 def _jax_axis(name: Hashable, size: int) -> Axis:
     index = jax.lax.axis_index(name)
-    found = Axis(name, size, lambda: index, partitions_along(name) or ())
-    found.shared["is_checked"] = bool(jax.typeof(index).mat.varying)
-    return found
+    axis = Axis(name, size, lambda: index, partitions_along(name) or ())
+    axis.shared["is_checked"] = bool(jax.typeof(index).mat.varying)
+    return axis
 
 
 class MeshAxis(Axis):
@@ -134,32 +134,35 @@ def _axes(
 ) -> Sequence[Axis]:
     """The axes of a name or names; one, for `is_one` or groups, within which it then is."""
     names = axis_name if isinstance(axis_name, (tuple, list)) else (axis_name,)
-    shown, found = [f"axis_name = {axis_name!r}"], []
+    details, axes = [f"axis_name = {axis_name!r}"], []
     for name in names:
-        known, bound = [axis for each, axis in _state.axes if each == name], bound_axes()
-        if not known and name not in bound:
-            own = [each for each, _ in _state.axes if each is not UNNAMED]
+        matching, bound = (
+            [axis for name_of_axis, axis in _state.axes if name_of_axis == name],
+            bound_axes(),
+        )
+        if not matching and name not in bound:
+            own = [name_of_axis for name_of_axis, _ in _state.axes if name_of_axis is not UNNAMED]
             listed = ", ".join(map(repr, [*own, *bound]))
-            shown.append(f"bound here: {listed or 'none'}")
+            details.append(f"bound here: {listed or 'none'}")
             advice = f"Map the function over it: mx.vmap(f, axis_name={name!r}), or jax.shard_map."
-            raise misfit(subject, f"the axis name {name!r} is not bound", shown, advice)
-        found.append(known[-1] if known else _jax_axis(name, bound[name]))
-    along = [axis for axis in found if isinstance(axis, MeshAxis)]
+            raise misfit(subject, f"the axis name {name!r} is not bound", details, advice)
+        axes.append(matching[-1] if matching else _jax_axis(name, bound[name]))
+    along = [axis for axis in axes if isinstance(axis, MeshAxis)]
     if len(along) == len(set(names)) > 1 and len({axis.mesh for axis in along}) == 1:
-        found = [along[0].joined(along[1:])]
-    if (is_one or groups is not None) and len(found) != 1:
-        problem = f"it works on one axis, not on {len(found)}"
-        raise misfit(subject, problem, shown, "Call it once for each axis.")
+        axes = [along[0].joined(along[1:])]
+    if (is_one or groups is not None) and len(axes) != 1:
+        problem = f"it works on one axis, not on {len(axes)}"
+        raise misfit(subject, problem, details, "Call it once for each axis.")
     if groups is None:
-        return found
-    size, given = found[0].size, tuple([tuple(map(int, group)) for group in groups])
-    members = sorted([number for group in given for number in group])
-    if members != list(range(size)) or len({len(group) for group in given}) != 1:
+        return axes
+    size, index_groups = axes[0].size, tuple([tuple(map(int, group)) for group in groups])
+    members = sorted([number for group in index_groups for number in group])
+    if members != list(range(size)) or len({len(group) for group in index_groups}) != 1:
         problem = "axis_index_groups do not divide the axis into groups of one size"
-        shown = [f"axis_index_groups = {groups}", f"the axis has {size} members"]
-        raise misfit(subject, problem, shown, "Name each member once, in groups of equal size.")
-    within = copy.copy(found[0])
-    within.size, within.shared = len(given[0]), {**within.shared, "groups": given}
+        details = [f"axis_index_groups = {groups}", f"the axis has {size} members"]
+        raise misfit(subject, problem, details, "Name each member once, in groups of equal size.")
+    within = copy.copy(axes[0])
+    within.size, within.shared = len(index_groups[0]), {**within.shared, "groups": index_groups}
     return [within]
 
 
@@ -173,13 +176,13 @@ def _dimension(subject: str, what: str, axis: int, rank: int) -> int:
 def _cut_dimension(subject: str, what: str, axis: int, shape: Shape, size: int, tiled: bool) -> int:
     """The number of a dimension that can be cut into a part for each of `size` members."""
     at = _dimension(subject, what, axis, shape.rank)
-    given = shape.dimensions[at]
-    if given != size and not (tiled and size and given % size == 0):
+    length = shape.dimensions[at]
+    if length != size and not (tiled and size and length % size == 0):
         parts = f"a part for each of {size} members"
-        problem = f"dimension {at} of size {given} cannot be cut into {parts}"
+        problem = f"dimension {at} of size {length} cannot be cut into {parts}"
         wanted = "a multiple of the axis's" if tiled else "the axis's; larger parts need tiled=True"
-        shown = [f"x {shape}", f"{what} = {at}, tiled = {tiled}"]
-        raise misfit(subject, problem, shown, f"Its size must be {wanted}.")
+        details = [f"x {shape}", f"{what} = {at}, tiled = {tiled}"]
+        raise misfit(subject, problem, details, f"Its size must be {wanted}.")
     return at
 
 
@@ -189,10 +192,10 @@ def _reduced(
     x: PyTree,
     axis_name: AxisName,
     groups: Lists,
-    **own: object,
+    **attributes: object,
 ) -> PyTree:
     for axis in _axes(subject, axis_name, groups):
-        x = jax.tree.map(partial(axis.apply, operation, **own), x)
+        x = jax.tree.map(partial(axis.apply, operation, **attributes), x)
     return x
 
 
@@ -284,9 +287,9 @@ def ppermute(x: Tree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T
     for what, numbers in (("source", [s for s, _ in pairs]), ("target", [t for _, t in pairs])):
         if len(set(numbers)) != len(numbers) or not all(0 <= n < axis.size for n in numbers):
             problem = f"a {what} is named twice, or is no member of the axis"
-            shown = [f"perm = {pairs}", f"the axis has {axis.size} members"]
+            details = [f"perm = {pairs}", f"the axis has {axis.size} members"]
             advice = "Each member sends once and receives once at most."
-            raise misfit("ppermute", problem, shown, advice)
+            raise misfit("ppermute", problem, details, advice)
     return jax.tree.map(lambda leaf: axis.apply(axis_operations.AxisPermute, leaf, pairs=pairs), x)
 
 

@@ -54,12 +54,12 @@ class AcrossProcesses(ManualComputation):
     spans_devices = True
 
     def manual_sizes(self, sharding, what="it"):
-        own, cut = own_count(self.mesh.devices.flat), self.mesh.size
-        return [own if size == cut else size for size in super().manual_sizes(sharding, what)]
+        count, cut = own_count(self.mesh.devices.flat), self.mesh.size
+        return [count if size == cut else size for size in super().manual_sizes(sharding, what)]
 
     def numbers_along(self, axes):
-        own = [each.process_index == jax.process_index() for each in self.mesh.devices.flat]
-        return super().numbers_along(axes)[own]
+        is_here = [device.process_index == jax.process_index() for device in self.mesh.devices.flat]
+        return super().numbers_along(axes)[is_here]
 
     def run(self, *operands):
         if any(isinstance(operand, JaxTracer) for operand in operands):
@@ -71,18 +71,18 @@ class AcrossProcesses(ManualComputation):
         from jax.experimental import multihost_utils  # slow to load, and rarely needed
 
         mesh = jax_mesh(self.mesh)
-        given, wanted = (list(map(spec_of, x)) for x in (self.in_shardings, self.out_shardings))
-        wide = multihost_utils.host_local_array_to_global_array(list(operands), mesh, given)
-        found = list(ManualComputation(**self.values)(*wide))
-        return tuple(multihost_utils.global_array_to_host_local_array(found, mesh, wanted))
+        in_specs, wanted = (list(map(spec_of, x)) for x in (self.in_shardings, self.out_shardings))
+        wide = multihost_utils.host_local_array_to_global_array(list(operands), mesh, in_specs)
+        results = list(ManualComputation(**self.values)(*wide))
+        return tuple(multihost_utils.global_array_to_host_local_array(results, mesh, wanted))
 
     def reference(self, *operands):
         advice = "Run it in one process, or map over those of one: devices=jax.local_devices()."
         raise self._alone("the reference has no members of other processes", advice)
 
     def _alone(self, problem: str, advice: str) -> Exception:
-        size, own = self.mesh.size, own_count(self.mesh.devices.flat)
-        return misfit("pmap", problem, [f"{size} devices, {own} of this process"], advice)
+        size, count = self.mesh.size, own_count(self.mesh.devices.flat)
+        return misfit("pmap", problem, [f"{size} devices, {count} of this process"], advice)
 
 
 @overload
@@ -147,7 +147,7 @@ def pmap(
         options = locals()
         return functools.partial(pmap, **{n: v for n, v in options.items() if n != "fun"})
     listed = devices if isinstance(devices, Iterable) else [devices]
-    is_right = devices is None or all(isinstance(each, jax.Device) for each in listed)
+    is_right = devices is None or all(isinstance(device, jax.Device) for device in listed)
     check_arguments("pmap", devices=(devices, is_right, "a list of devices, as of jax.devices()"))
     marks = {"static_broadcasted_argnums": static_broadcasted_argnums}
     check_marks("pmap", fun, **marks, donate_argnums=donate_argnums)
@@ -186,14 +186,14 @@ class _Mapping:
         leaves, tree = tree_flatten((rest, kwargs))
         shapes = tuple([getattr(leaf, "shape", None) for leaf in leaves])
         key = tree, shapes, tuple([static_key("pmap", *pair) for pair in fixed.items()])
-        found = self.compiled.get(key)
-        if found is None:
+        compiled = self.compiled.get(key)
+        if compiled is None:
             layout = self.layout(args, kwargs)
             if not _is_own(layout.mesh):
                 return self.bind(*args, **kwargs)
-            found = self.compiled[key] = self.program(layout, tree, fixed, len(args))
+            compiled = self.compiled[key] = self.program(layout, tree, fixed, len(args))
         try:
-            return found(*leaves)
+            return compiled(*leaves)
         except RuntimeError as error:
             raise_ours(error, "pmap")
             raise
@@ -217,20 +217,20 @@ class _Mapping:
         of_leaves.__name__ = layout.given.name
         donated, others = numbers_among(self.donated, count), set(range(count)) - set(fixed)
         pairs = zip(sorted(others), tree.children()[0].children(), strict=True)
-        owners = [number for number, each in pairs for _ in range(each.num_leaves)]
+        owners = [number for number, structure in pairs for _ in range(structure.num_leaves)]
         again = [leaf for leaf, owner in enumerate(owners) if owner in donated]
         specs = [PartitionSpec(*_entries(axis)) for axis in layout.axes]
         return OnMesh(stage_for_jax(of_leaves), layout.mesh, specs, again)
 
     def layout(self, args: Sequence[PyTree], kwargs: Mapping[str, PyTree]) -> _Layout:
         """Where the arguments go, which must fit."""
-        given, axes = self.arguments(args, kwargs)
-        leaves = tree_leaves(whole := (given.given, kwargs))
+        arguments, axes = self.arguments(args, kwargs)
+        leaves = tree_leaves(whole := (arguments.given, kwargs))
         if any(map(is_float0, leaves)):
             check_leaves("pmap", leaves, places("argument", whole, True))
         share = None if self.axis_size is None else own_share(self.axis_size, self.devices)
-        shapes, axes, size = mapped_shapes("pmap", given, axes, share)
-        return _Layout(given, shapes, tuple(axes), size, self.mesh(size))
+        shapes, axes, size = mapped_shapes("pmap", arguments, axes, share)
+        return _Layout(arguments, shapes, tuple(axes), size, self.mesh(size))
 
     def mesh(self, size: int) -> Mesh:
         """The devices in use; by default those of the mesh in force, if they are as many."""
@@ -252,19 +252,21 @@ class _Mapping:
         """The results under the current trace."""
         name = UNNAMED if self.axis_name is None else self.axis_name
         if any(isinstance(axis, MeshAxis) for _, axis in _state.axes):
-            given, axes = self.arguments(args, kwargs)
+            arguments, axes = self.arguments(args, kwargs)
             options = axes, self.out_axes, self.axis_name, self.axis_size
-            return vmap(lambda *a, **k: given.apply(a, k), *options)(*given.given, **kwargs)
-        given, shapes, axes, size, mesh = self.layout(args, kwargs)
+            return vmap(lambda *a, **k: arguments.apply(a, k), *options)(*arguments.given, **kwargs)
+        arguments, shapes, axes, size, mesh = self.layout(args, kwargs)
         pairs = zip(shapes, axes, strict=True)
-        members = given.signature([x if at is None else x.without_dimension(at) for x, at in pairs])
+        members = arguments.signature(
+            [x if at is None else x.without_dimension(at) for x, at in pairs]
+        )
         static = [(n, args[n]) for n in numbers_among(self.static, len(args))]
         with mapped_axis(name, MeshAxis(mesh, (_AXIS,), itertools.count(1))):
-            found = stage_once(self.staged, given, static, members, given.apply)
-        results = found.described_by("pmap", "out_axes", self.out_axes)
-        wanted = tuple([_out_axis(*each) for each in results])
-        operation = _operation(found.graph, mesh, (*[None] * len(found.read), *axes), wanted)
-        return with_axis(found.results(operation(*found.read, *given.leaves)), size)
+            staged = stage_once(self.staged, arguments, static, members, arguments.apply)
+        results = staged.described_by("pmap", "out_axes", self.out_axes)
+        wanted = tuple([_out_axis(*result) for result in results])
+        operation = _operation(staged.graph, mesh, (*[None] * len(staged.read), *axes), wanted)
+        return with_axis(staged.results(operation(*staged.read, *arguments.leaves)), size)
 
 
 class _Layout(NamedTuple):
@@ -315,9 +317,9 @@ def _operation(graph: Graph, mesh: Mesh, in_axes: Axes, out_axes: Axes) -> Manua
     pairs = zip(graph.input_shapes, in_axes, strict=True)
     pieces = [x if at is None else array_shape(x).with_dimension(at, 1) for x, at in pairs]
     body = program(on_each, pieces, graph.name)
-    given, wanted = sides(pieces, in_axes), sides(body.output_shapes, out_axes)
+    in_sides, wanted = sides(pieces, in_axes), sides(body.output_shapes, out_axes)
     kind = ManualComputation if _is_own(mesh) else AcrossProcesses
-    return kind(body, given, wanted, (_AXIS,))
+    return kind(body, in_sides, wanted, (_AXIS,))
 
 
 def _side(mesh: Mesh, shape: Shape, axis: int | None) -> TensorSharding:

@@ -28,8 +28,15 @@ def parameters_of(fun: Callable[..., PyTree]) -> list[inspect.Parameter]:
 def parameter_names(fun: Callable[..., PyTree], count: int) -> list[str]:
     """What a function calls the first `count` of its positional arguments."""
     parameters = parameters_of(fun)
-    names = [each.name for each in parameters if each.kind <= each.POSITIONAL_OR_KEYWORD]
-    rest = next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), "argument")
+    names = [
+        parameter.name
+        for parameter in parameters
+        if parameter.kind <= parameter.POSITIONAL_OR_KEYWORD
+    ]
+    rest = next(
+        (parameter.name for parameter in parameters if parameter.kind is parameter.VAR_POSITIONAL),
+        "argument",
+    )
     return [*names, *(f"{rest}[{index}]" for index in range(count - len(names)))][:count]
 
 
@@ -109,7 +116,7 @@ def other_structure(
     """The error for two structures that differ, each after what has it, such as `it takes`."""
     (one, first), (other, second) = mine, its
     here, there = structure_places(name, first), structure_places(name, second)
-    lost = [f"{one} {each}, {other} none" for each in here if each not in there]
-    added = [f"{other} {each}, {one} none" for each in there if each not in here]
-    shown = [f"{one} {first}", f"{other} {second}", *lost[:3], *added[:3]]
-    return explain(TransformError, subject, problem, shown, advice)
+    lost = [f"{one} {path}, {other} none" for path in here if path not in there]
+    added = [f"{other} {path}, {one} none" for path in there if path not in here]
+    details = [f"{one} {first}", f"{other} {second}", *lost[:3], *added[:3]]
+    return explain(TransformError, subject, problem, details, advice)

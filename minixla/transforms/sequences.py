@@ -124,17 +124,19 @@ def _length(
             return shape.dimensions[axis]
         return None
 
-    sizes = {*[size_of(each) for each in shapes], *([] if length is None else [int(length)])}
+    sizes = {*[size_of(shape) for shape in shapes], *([] if length is None else [int(length)])}
     if len(sizes) == 1 and (size := next(iter(sizes))) is not None:
         return size
     pairs = zip(structure_places(name, tree), shapes, strict=True)
-    shown = [*[f"{place}: {shape}" for place, shape in pairs], f"length = {length}"]
+    details = [*[f"{place}: {shape}" for place, shape in pairs], f"length = {length}"]
     if not sizes:
         problem, advice = "the number of steps is unknown", "Give length, or arrays to scan along."
-        raise misfit(subject, problem, [f"{name} has no arrays", *shown], advice)
+        raise misfit(subject, problem, [f"{name} has no arrays", *details], advice)
     problem = "do not all have" if None in sizes else "differ in size along"
     advice = "All must have one size there, as length has if it is given; let f read other values."
-    raise explain(ShapeError, subject, f"the arrays of {name} {problem} axis {axis}", shown, advice)
+    raise explain(
+        ShapeError, subject, f"the arrays of {name} {problem} axis {axis}", details, advice
+    )
 
 
 def _check_pair(carry: PyTreeDef, returned: PyTreeDef) -> None:
@@ -142,8 +144,8 @@ def _check_pair(carry: PyTreeDef, returned: PyTreeDef) -> None:
     children, (kind, _) = returned.children(), returned.node_data() or (object, None)
     advice = "Return a pair (carry, result); the result may be None."
     if len(children) != 2 or not issubclass(kind, (tuple, list)):
-        shown = [f"it returned {returned}", f"the carry is {carry} of {carry.num_leaves} arrays"]
-        raise misfit("scan", "f does not return the next carry and a result", shown, advice)
+        details = [f"it returned {returned}", f"the carry is {carry} of {carry.num_leaves} arrays"]
+        raise misfit("scan", "f does not return the next carry and a result", details, advice)
     if children[0] != carry:
         problem = "f returns a carry of another structure than it takes"
         both = ("it takes", carry), ("it returns", children[0])
@@ -183,7 +185,7 @@ def _several(
 
 def _combined(combine: Callable[[Sequence[Array]], Array], values: Sequence[PyTree]) -> PyTree:
     """Pytrees that are alike as one, the arrays of each place put together by `combine`."""
-    taken = [flatten(each) for each in values]
+    taken = [flatten(value) for value in values]
     columns = zip(*[leaves for leaves, _ in taken], strict=True)
     return tree_unflatten(taken[0][1], [combine(column) for column in columns])
 
@@ -258,20 +260,23 @@ def associative_scan(
     def combine(first: list[Array], second: list[Array]) -> list[Array]:
         with nested():
             combined = fn(tree_unflatten(tree, first), tree_unflatten(tree, second))
-        found, given = flatten(combined)
-        if given != tree or [shape_of(x) for x in found] != [shape_of(x) for x in first]:
+        leaves_out, tree_out = flatten(combined)
+        if tree_out != tree or [shape_of(x) for x in leaves_out] != [shape_of(x) for x in first]:
             problem = "fn returns something else than it takes"
-            shown = f"it takes {_described(tree, first)}", f"it returns {_described(given, found)}"
+            details = (
+                f"it takes {_described(tree, first)}",
+                f"it returns {_described(tree_out, leaves_out)}",
+            )
             advice = "It combines arrays element by element and keeps their structure and shapes."
-            raise explain(ShapeError, "associative_scan", problem, shown, advice)
-        return found
+            raise explain(ShapeError, "associative_scan", problem, details, advice)
+        return leaves_out
 
     def turned(values: list[Array]) -> list[Array]:
         pairs = zip(values, axes, strict=True)
         return [ops.rev(leaf, [at]) for leaf, at in pairs] if reverse else values
 
-    found = _prefixes(combine, turned(leaves), axes, size)
-    return tree_unflatten(tree, turned(found))
+    scanned = _prefixes(combine, turned(leaves), axes, size)
+    return tree_unflatten(tree, turned(scanned))
 
 
 def _described(structure: PyTreeDef, leaves: Sequence[Array]) -> str:

@@ -119,33 +119,37 @@ def shard_map(
     function, cache = checked_function(f, "shard_map"), Cache()
 
     def bound(*args: PyTree) -> PyTree:
-        own = known_mesh("shard_map", mesh)
-        manual = _manual_axes(own, names)
-        given = Arguments.besides("shard_map", function, args, {}, ())
-        shapes = [shape_of(leaf, "shard_map") for leaf in given.leaves]
+        mesh_here = known_mesh("shard_map", mesh)
+        manual = _manual_axes(mesh_here, names)
+        arguments = Arguments.besides("shard_map", function, args, {}, ())
+        shapes = [shape_of(leaf, "shard_map") for leaf in arguments.leaves]
         specs = flatten_prefix("shard_map", "in_specs", args, in_specs, "a spec", _is_spec)
-        sides = [_side(own, *pair, manual) for pair in zip(shapes, specs, strict=True)]
+        sides = [_side(mesh_here, *pair, manual) for pair in zip(shapes, specs, strict=True)]
         pieces = [
             _piece(shape, sharding, index)
             for index, (shape, sharding) in enumerate(zip(shapes, sides, strict=True))
         ]
-        static = [("mesh", own), ("axis_names", manual)]
+        static = [("mesh", mesh_here), ("axis_names", manual)]
         with ExitStack() as stack:
-            for name, axis in _axes(own, manual).items():
+            for name, axis in _axes(mesh_here, manual).items():
                 stack.enter_context(mapped_axis(name, axis))
-            staged = stage_once(cache, given, static, given.signature(pieces), given.apply)
-        everywhere = [_side(own, shape_of(each), PartitionSpec(), manual) for each in staged.read]
+            staged = stage_once(
+                cache, arguments, static, arguments.signature(pieces), arguments.apply
+            )
+        everywhere = [
+            _side(mesh_here, shape_of(value), PartitionSpec(), manual) for value in staged.read
+        ]
         described = staged.described_by("shard_map", "out_specs", out_specs, "a spec", _is_spec)
-        wanted = tuple([_side(own, *pair, manual) for pair in described])
+        wanted = tuple([_side(mesh_here, *pair, manual) for pair in described])
         graph, given_sides = staged.graph, (*everywhere, *sides)
-        cut = tuple([_names(each, manual)[0] for each in given_sides])
-        alike = tuple([_names(each, manual)[1] for each in wanted])
+        cut = tuple([_names(side, manual)[0] for side in given_sides])
+        alike = tuple([_names(sharding, manual)[1] for sharding in wanted])
         if not check_vma:
-            graph = of_first(graph, own, cut, alike, _free(own, manual))
+            graph = of_first(graph, mesh_here, cut, alike, _free(mesh_here, manual))
         elif any(alike):
-            _check_results(staged, described, alike, varying(graph, cut, own))
+            _check_results(staged, described, alike, varying(graph, cut, mesh_here))
         operation = ManualComputation(graph, given_sides, wanted, manual)
-        return staged.results(operation(*staged.read, *given.leaves))
+        return staged.results(operation(*staged.read, *arguments.leaves))
 
     compiled, evaluator = Compiled(named_after(bound, f), JitLayouts({})), default_trace()
 
@@ -176,9 +180,9 @@ def _is_spec(value: object) -> bool:
 def _manual_axes(mesh: Mesh, names: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
         if name not in mesh.shape:
-            problem, shown = f"the mesh has no axis {name!r}", [f"mesh: {mesh}"]
+            problem, details = f"the mesh has no axis {name!r}", [f"mesh: {mesh}"]
             advice = "Name axes of the mesh in axis_names, or leave it out for all."
-            raise explain(ShardingError, "shard_map", problem, shown, advice)
+            raise explain(ShardingError, "shard_map", problem, details, advice)
     return tuple([name for name in mesh.axis_names if not names or name in names])
 
 
@@ -191,11 +195,11 @@ def _axes(mesh: Mesh, manual: tuple[str, ...]) -> dict[str, MeshAxis]:
 def _free(mesh: Mesh, manual: tuple[str, ...]) -> tuple[str, ...]:
     """The axes that are not manual, here or in what is around."""
     around = [
-        each
-        for _, each in _state.axes
-        if isinstance(each, MeshAxis) and each.mesh.shape == mesh.shape
+        axis
+        for _, axis in _state.axes
+        if isinstance(axis, MeshAxis) and axis.mesh.shape == mesh.shape
     ]
-    held = {*manual, *[name for each in around for name in each.names]}
+    held = {*manual, *[name for mapped in around for name in mapped.names]}
     return tuple([name for name in mesh.axis_names if name not in held])
 
 
@@ -218,8 +222,8 @@ def _side(
     stray = [name for name in used if name not in manual]
     if stray:
         problem = f"a spec names axis {stray[0]!r}, which is not among axis_names"
-        shown = [f"spec: {spec}", f"axis_names: {', '.join(manual)}"]
-        raise explain(ShardingError, "shard_map", problem, shown, "Specs cut along those alone.")
+        details = [f"spec: {spec}", f"axis_names: {', '.join(manual)}"]
+        raise explain(ShardingError, "shard_map", problem, details, "Specs cut along those alone.")
     rest = [name for name in manual if name not in used]
     return sharding.replicated_along(rest, MESH_NAME)
 
@@ -242,15 +246,15 @@ def _check_results(
             problem = f"{place} may differ between devices along axis {stray[0]!r}, which its spec "
             problem += "leaves out"
             along = ", ".join(sorted(axes))
-            shown = [f"each device's: {described[number][0]}", f"it differs along: {along}"]
+            details = [f"each device's: {described[number][0]}", f"it differs along: {along}"]
             advice = f"Name the axis in out_specs, combine the pieces (mx.psum(x, {stray[0]!r})), "
             advice += "or give check_vma=False to take the first device's."
-            raise explain(ShardingError, "shard_map", problem, shown, advice)
+            raise explain(ShardingError, "shard_map", problem, details, advice)
 
 
 @remembered
 def of_first(
-    graph: Graph, mesh: Mesh, given: Names, alike: Names, free: Sequence[str] = ()
+    graph: Graph, mesh: Mesh, names_in: Names, alike: Names, free: Sequence[str] = ()
 ) -> Graph:
     """A program of devices, each of which gets the first one's results along axes.
 
@@ -261,18 +265,18 @@ def of_first(
         alike: for each output the axes along which they shall have the same.
         free: the axes that are not manual where it runs.
     """
-    pairs = zip(alike, varying(graph, given, mesh), strict=True)
+    pairs = zip(alike, varying(graph, names_in, mesh), strict=True)
     stray = [tuple([name for name in names if name in axes]) for names, axes in pairs]
     if not any(stray):
         return graph
 
     def function(*operands: Array) -> list[Array]:
-        found, channels = evaluate_graph(graph, operands), itertools.count(1)
+        results, channels = evaluate_graph(graph, operands), itertools.count(1)
         for number, names in enumerate(stray):
             if names:
                 axis = MeshAxis(mesh, names, channels, free)
-                found[number] = _first_along(axis, found[number])
-        return found
+                results[number] = _first_along(axis, results[number])
+        return results
 
     return program(function, graph.input_shapes, graph.name)
 
@@ -289,8 +293,8 @@ def _first_along(axis: MeshAxis, value: Array) -> Array:
     @custom_jvp
     def first(number: Array) -> Array:
         words = ops.bitcast_convert_type(number, f"u{kind.bits}")
-        found = ops.convert_element_type(_sum_of_first(axis, words), f"u{kind.bits}")
-        return ops.bitcast_convert_type(found, kind)
+        converted = ops.convert_element_type(_sum_of_first(axis, words), f"u{kind.bits}")
+        return ops.bitcast_convert_type(converted, kind)
 
     first.defjvp(lambda primals, tangents: (first(*primals), _sum_of_first(axis, *tangents)))
     return first(value)

@@ -78,13 +78,13 @@ class Shared:
     """
 
     def __init__(
-        self, fun: Function, found: weakref.ref[Function], makings: tuple[_Making, ...]
+        self, fun: Function, origin: weakref.ref[Function], makings: tuple[_Making, ...]
     ) -> None:
         def again(*args: PyTree, **kwargs: PyTree) -> PyTree:
-            made = found()
+            made = origin()
             assert made is not None, "a jitted function holds its function"
-            for each in makings:
-                made = each.make(made)
+            for making in makings:
+                made = making.make(made)
             return made(*args, **kwargs)
 
         # functools.wraps would make it hold the function.
@@ -117,10 +117,10 @@ def shared_by(fun: Function) -> Shared | None:
     if held is None:
         try:
             # At the end of the process the module's names may be gone.
-            found = weakref.ref(origin, lambda _, shared=_SHARED: shared.pop(key, None))
+            reference = weakref.ref(origin, lambda _, shared=_SHARED: shared.pop(key, None))
         except TypeError:  # a built-in function
             return None
-        held = _SHARED[key] = found, {}
+        held = _SHARED[key] = reference, {}
     if way not in held[1]:
         held[1][way] = Shared(fun, held[0], way)
     return held[1][way]

@@ -72,12 +72,15 @@ def simulate(
     # JAX's 64-bit mode belongs to a thread: those of the processes take it over.
     wide = canonical_element_type(F64) is F64
 
-    def run(program: Program, given: Sequence[PyTree]) -> PyTree:
+    def run(program: Program, arguments: Sequence[PyTree]) -> PyTree:
         with jax.enable_x64(wide):
-            return reference(program)(*given)
+            return reference(program)(*arguments)
 
     pairs = zip(chain.from_iterable(programs), chain.from_iterable(grid), strict=True)
-    closed = [partial(run, checked_function(each, "simulate"), given) for each, given in pairs]
+    closed = [
+        partial(run, checked_function(program, "simulate"), arguments)
+        for program, arguments in pairs
+    ]
     is_listed = isinstance(infeed, Sequence)
     check_arguments("simulate", infeed=(infeed, is_listed, "a list of arrays and tuples of arrays"))
     queues: list[Sequence[PyTree]] = [tuple(infeed)] * (rows * columns)
@@ -86,7 +89,7 @@ def simulate(
     simulation = Simulation(closed, columns, queues, {} if host is None else host)
     results = simulation.run()
     if outfeed is not None:
-        outfeed[:] = _nested([list(each.outfeed) for each in simulation.processes], columns)
+        outfeed[:] = _nested([list(process.outfeed) for process in simulation.processes], columns)
     return _nested(results, columns)
 
 
@@ -96,18 +99,18 @@ def _checked_grid(name: str, grid: Grid, sizes: tuple[int, int] | None = None) -
     lengths = [len(row) for row in grid] if is_grid else []
     wanted = sizes or (len(lengths), lengths[0] if lengths else 0)
     if lengths != [wanted[1]] * wanted[0] or 0 in wanted:
-        found = f"{len(lengths)} replicas of {lengths} partitions" if is_grid else repr(grid)[:200]
+        text = f"{len(lengths)} replicas of {lengths} partitions" if is_grid else repr(grid)[:200]
         problem = f"{name} is not a list of replicas, each a list of equally many partitions"
         if sizes:
             problem = f"{name} has not the nesting of arguments"
-            found += f"; arguments: {wanted[0]} replicas of {wanted[1]} partitions"
+            text += f"; arguments: {wanted[0]} replicas of {wanted[1]} partitions"
         advice = "The outer list has an entry a replica, each a list with one for each partition."
-        raise misfit("simulate", problem, [f"{name}: {found}"], advice)
+        raise misfit("simulate", problem, [f"{name}: {text}"], advice)
     is_deeper = name in ("arguments", "infeed")
-    if is_deeper and not all(isinstance(each, Sequence) for row in grid for each in row):
+    if is_deeper and not all(isinstance(item, Sequence) for row in grid for item in row):
         problem = f"the {name} of a process are not a tuple, or a list"
-        given = [f"{each!r}"[:200] for row in grid for each in row]
-        raise misfit("simulate", problem, given, "Write (x,) for one.")
+        details = [f"{item!r}"[:200] for row in grid for item in row]
+        raise misfit("simulate", problem, details, "Write (x,) for one.")
     return grid
 
 

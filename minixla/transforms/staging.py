@@ -48,8 +48,8 @@ class Staged(NamedTuple):
         `name` is the option that gives this, the others are as in `flatten_prefix`.
         """
         shapes = shapes_of_members(self.result_tree, list(self.graph.output_shapes))
-        found = flatten_prefix(subject, name, self.result_tree, prefix, what, is_leaf)
-        return list(zip(shapes, found, strict=True))
+        described = flatten_prefix(subject, name, self.result_tree, prefix, what, is_leaf)
+        return list(zip(shapes, described, strict=True))
 
 
 def traced(
@@ -69,15 +69,15 @@ def traced(
 
 def stage(fun: Function, signature: Signature, name: str | None = None) -> Staged:
     """`fun` traced, as far as results need it; JAX's arrays and large ones enter as operands."""
-    found = traced(fun, signature, name)
-    graph, constants = hoist_constants(found.graph.pruned())
-    read = [*(literal.data for literal in constants), *found.read]
-    return Staged(graph, read, found.result_tree, found.weak)
+    staged = traced(fun, signature, name)
+    graph, constants = hoist_constants(staged.graph.pruned())
+    read = [*(literal.data for literal in constants), *staged.read]
+    return Staged(graph, read, staged.result_tree, staged.weak)
 
 
 def stage_once(
     cache: Cache,
-    given: Arguments,
+    arguments: Arguments,
     static: Iterable[tuple[Hashable, object]],
     at: Signature,
     fun: Function,
@@ -85,16 +85,16 @@ def stage_once(
     """`stage`, or what it gave before for the same; `static`: names or positions with values."""
     mode = canonical_element_type(S64)
     axes = tuple([(name, type(axis), axis and axis.key) for name, axis in _state.axes])
-    static_keys = tuple([static_key(given.subject, *pair) for pair in static])
+    static_keys = tuple([static_key(arguments.subject, *pair) for pair in static])
     tree, shapes, weak = at
     key = (tree, tuple(shapes), tuple(weak), static_keys, mode, axes, surroundings(), _state.watch)
-    found = cache.get(key)
-    if found is None:
-        found = stage(fun, at, given.name)
+    staged = cache.get(key)
+    if staged is None:
+        staged = stage(fun, at, arguments.name)
         # A graph that reads tracers of this very call must not serve another.
-        if not any(isinstance(each, (Tracer, jax.core.Tracer)) for each in found.read):
-            cache[key] = found
-    return found
+        if not any(isinstance(value, (Tracer, jax.core.Tracer)) for value in staged.read):
+            cache[key] = staged
+    return staged
 
 
 def static_key(subject: str, name: Hashable, value: object) -> Hashable:
@@ -110,12 +110,15 @@ def static_key(subject: str, name: Hashable, value: object) -> Hashable:
 
 def reading_all(functions: Sequence[Staged]) -> tuple[list[Graph], list[Array]]:
     """Graphs that take all that any of them reads, once, then the arguments; and what they read."""
-    owns = [dict(zip(map(id, each.read), each.graph.inputs, strict=False)) for each in functions]
-    shapes = {key: value.shape for own in owns for key, value in own.items()}
+    owns = [
+        dict(zip(map(id, function.read), function.graph.inputs, strict=False))
+        for function in functions
+    ]
+    shapes = {key: value.shape for inputs in owns for key, value in inputs.items()}
     graphs = []
-    for each, own in zip(functions, owns, strict=True):
-        graph, rest = each.graph, each.graph.inputs[len(each.read) :]
-        first = [own.get(key) or Value(shape, None, 0) for key, shape in shapes.items()]
+    for function, inputs in zip(functions, owns, strict=True):
+        graph, rest = function.graph, function.graph.inputs[len(function.read) :]
+        first = [inputs.get(key) or Value(shape, None, 0) for key, shape in shapes.items()]
         graphs.append(Graph([*first, *rest], graph.instructions, graph.outputs, graph.name))
-    read = {id(value): value for each in functions for value in each.read}
+    read = {id(value): value for function in functions for value in function.read}
     return graphs, list(read.values())

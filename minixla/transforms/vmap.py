@@ -57,24 +57,24 @@ def vmap(
 
     @in_place_of(fun, "vmap")
     def mapped(*args: PyTree, **kwargs: PyTree) -> PyTree:
-        given = Arguments("vmap", fun, *tree_map(stand_in, (args, kwargs)))
+        arguments = Arguments("vmap", fun, *tree_map(stand_in, (args, kwargs)))
         # What is not mapped may be anything: a flag, a string.
-        _, axes, size = mapped_shapes("vmap", given, in_axes, axis_size, only_mapped=True)
+        _, axes, size = mapped_shapes("vmap", arguments, in_axes, axis_size, only_mapped=True)
         trace = BatchTrace(_state.trace, size, axis_name)
         axis = None if axis_name is None else batch_axis(trace)
-        triples = zip(given.leaves, axes, map(member_of, given.leaves, axes), strict=True)
+        triples = zip(arguments.leaves, axes, map(member_of, arguments.leaves, axes), strict=True)
         inputs = [trace.put_together([x], at) if z is None else z for x, at, z in triples]
         try:
             with under(trace), mapped_axis(axis_name, axis):
-                out = given.call(*inputs)
+                out = arguments.call(*inputs)
                 outputs, out_tree = flatten(out)
         finally:
             trace.alive = False
         wanted = flatten_prefix("vmap", "out_axes", out, out_axes)
         ranks = key_ranks(out_tree) or [0] * len(outputs)
         results = [
-            _unbatch(trace, *each, lambda i=index: places("the result", out, True)[i])
-            for index, each in enumerate(zip(outputs, wanted, ranks, strict=True))
+            _unbatch(trace, *row, lambda i=index: places("the result", out, True)[i])
+            for index, row in enumerate(zip(outputs, wanted, ranks, strict=True))
         ]
         return tree_unflatten(out_tree, results)
 
@@ -82,37 +82,37 @@ def vmap(
 
 
 def mapped_shapes(
-    subject: str, given: Arguments, in_axes: PyTree, size: int | None, only_mapped: bool = False
+    subject: str, arguments: Arguments, in_axes: PyTree, size: int | None, only_mapped: bool = False
 ) -> tuple[list[AnyShape], list[int | None], int]:
     """Leaves' shapes (with `only_mapped` others may be anything), their mapped axes, their size."""
     axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
-    listed = flatten_prefix(subject, "in_axes", given.given, axes)
-    listed += [0] * (len(given.leaves) - len(listed))
-    leaves, sizes = given.leaves, {}
+    listed = flatten_prefix(subject, "in_axes", arguments.given, axes)
+    listed += [0] * (len(arguments.leaves) - len(listed))
+    leaves, sizes = arguments.leaves, {}
     if only_mapped:
         leaves = [0 if axis is None else leaf for leaf, axis in zip(leaves, listed, strict=True)]
-    shapes = leaf_shapes(subject, leaves, given.where)
-    seen, axes = shapes_of_members(given.tree, shapes), list(listed)
+    shapes = leaf_shapes(subject, leaves, arguments.where)
+    seen, axes = shapes_of_members(arguments.tree, shapes), list(listed)
     for index, (shape, axis) in enumerate(zip(seen, listed, strict=True)):
         if axis is None:
             continue
         if not isinstance(shape, Shape) or not -shape.rank <= axis < shape.rank:
             problem = f"in_axes maps axis {axis} of an argument that has no such axis"
             advice = "Give an axis of the array, or None to pass the argument on unmapped."
-            raise misfit(subject, problem, [f"{given.where()[index]} is {shape}"], advice)
+            raise misfit(subject, problem, [f"{arguments.where()[index]} is {shape}"], advice)
         axes[index] = axis % shape.rank
         sizes[index] = shape.dimensions[axis]
-    found = {*sizes.values(), *([] if size is None else [size])}
-    if len(found) == 1:
-        return shapes, axes, found.pop()
-    if not found:
+    lengths = {*sizes.values(), *([] if size is None else [size])}
+    if len(lengths) == 1:
+        return shapes, axes, lengths.pop()
+    if not lengths:
         problem = "no argument is mapped, so the size of the axis is unknown"
-        shown = [f"in_axes of the arrays: {axes}"]
-        raise misfit(subject, problem, shown, "Map at least one argument, or give axis_size.")
-    names, problem = given.where(), "the mapped axes have different sizes"
-    shown = [f"{names[i]}: {seen[i]}, axis {axes[i]} of size {n}" for i, n in sizes.items()]
-    shown += [] if size is None else [f"axis_size = {size}"]
-    raise misfit(subject, problem, shown, "All mapped axes must have one size.")
+        details = [f"in_axes of the arrays: {axes}"]
+        raise misfit(subject, problem, details, "Map at least one argument, or give axis_size.")
+    names, problem = arguments.where(), "the mapped axes have different sizes"
+    details = [f"{names[i]}: {seen[i]}, axis {axes[i]} of size {n}" for i, n in sizes.items()]
+    details += [] if size is None else [f"axis_size = {size}"]
+    raise misfit(subject, problem, details, "All mapped axes must have one size.")
 
 
 def out_axis(

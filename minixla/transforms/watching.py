@@ -37,9 +37,9 @@ class WatchTrace(Trace):
 
     def over(self, parent: Trace) -> "WatchTrace":
         """A trace that watches another in the same way, with the same memory."""
-        found = copy.copy(self)
-        found.parent = parent
-        return found
+        watch = copy.copy(self)
+        watch.parent = parent
+        return watch
 
 
 def enclosing(trace: Trace | None) -> Iterator[Trace]:
@@ -51,9 +51,9 @@ def enclosing(trace: Trace | None) -> Iterator[Trace]:
 
 def watched(evaluator: Trace) -> Trace:
     """An evaluator, watched as the current trace is."""
-    watching = [each for each in enclosing(_state.trace) if isinstance(each, WatchTrace)]
-    for each in reversed(watching):
-        evaluator = each.over(evaluator)
+    watching = [trace for trace in enclosing(_state.trace) if isinstance(trace, WatchTrace)]
+    for watcher in reversed(watching):
+        evaluator = watcher.over(evaluator)
     return evaluator
 
 
@@ -101,7 +101,7 @@ class NumberWatch(NamedTuple):
     kinds: tuple[Kind, ...] = ()
     token: object = None
 
-    def pull(self, node: Node, given: Cotangents) -> Gradients:
+    def pull(self, node: Node, cotangents: Cotangents) -> Gradients:
         """What a node's pullback gives, which must not make the first that is looked for."""
         operation = node.operation
         pullback: Any = node.pullback  # None only for inputs
@@ -111,11 +111,13 @@ class NumberWatch(NamedTuple):
         # What runs programs is looked into.
         runs_programs = operation and (operation.linearize is not None or operation.forward)
         if not self.kinds or operation is None or runs_programs:
-            return pullback(given)
+            return pullback(cotangents)
         with self._resting():
-            found = pullback(given)
-        self._check_rule("reverse", operation, [*given.values()], found, lambda: _read(node))
-        return found
+            gradients = pullback(cotangents)
+        self._check_rule(
+            "reverse", operation, [*cotangents.values()], gradients, lambda: _read(node)
+        )
+        return gradients
 
     def jvp(self, operation: Operation) -> Callable[..., Any]:
         """The jvp rule of an operation, which must not make the first that is looked for."""
@@ -128,15 +130,15 @@ class NumberWatch(NamedTuple):
             recorder = next((t._trace.recorder for t in tangents if type(t) is LinearTracer), None)
             start = len(recorder.nodes) if recorder is not None else 0
             with self._resting():
-                found = operation.jvp(primals, tangents, results)
-            known = [*primals, *(results if type(results) is tuple else [results])]
-            if recorder is not None and any(kind.is_in(numbers(known)) for kind in self.kinds):
+                tangents_out = operation.jvp(primals, tangents, results)
+            read = [*primals, *(results if type(results) is tuple else [results])]
+            if recorder is not None and any(kind.is_in(numbers(read)) for kind in self.kinds):
                 for node in recorder.nodes[start:]:
                     node.operation = None  # what it gives is not its fault
-            before = [each for each in tangents if each is not None]
-            after = found if type(found) is tuple else [found]
-            self._check_rule("forward", operation, before, after, lambda: known)
-            return found
+            before = [tangent for tangent in tangents if tangent is not None]
+            after = tangents_out if type(tangents_out) is tuple else [tangents_out]
+            self._check_rule("forward", operation, before, after, lambda: read)
+            return tangents_out
 
         return rule
 
@@ -157,10 +159,12 @@ class NumberWatch(NamedTuple):
         """Raises an error where a rule makes what is looked for of values that do not hold it."""
         what = "tangent" if way == "forward" else "cotangent"
         for kind in self.kinds:
-            results, given = numbers(after), numbers(before)
-            if kind.is_in(results) and not kind.is_in([*given, *numbers(read())]):
+            results, before_numbers = numbers(after), numbers(before)
+            if kind.is_in(results) and not kind.is_in([*before_numbers, *numbers(read())]):
                 problem = f"its {way} derivative makes {kind.noun} of a {what} that has none"
-                lines = [f"{what} {each}" for each in map(_summary, given) if each]
+                lines = [
+                    f"{what} {summary}" for summary in map(_summary, before_numbers) if summary
+                ]
                 lines += [f"result {_summary(x, kind)}" for x in results if _summary(x, kind)]
                 advice = kind.advice(way == "reverse")
                 raise explain(kind.error, op.builder_name, problem, lines, advice)
