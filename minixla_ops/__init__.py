@@ -39,7 +39,7 @@ for _class in REGISTRY.values():
         _built = (_binary_builder if issubclass(_class, _Binary) else _builder)(_class)
         _built.__module__ = __name__
         _own[_class.builder_name] = _built
-    _names = _class.builder_name, *[_NAMES.get(each) for each in _class.spec_names]
+    _names = _class.builder_name, *[_NAMES.get(name) for name in _class.spec_names]
     globals().update({name: _own[name] for name in _names if name in _own})
 __all__ = sorted(name for name, value in globals().items() if callable(value) and name[0] != "_")  # pyright: ignore[reportUnsupportedDunderAll]  # computed
 

@@ -27,7 +27,7 @@ class ProcessLists(attributes.Sequence):
 
     def stablehlo(self, value: Groups) -> str:
         width = max(map(len, value), default=self._width)
-        rows = [[*each, *[-1] * (width - len(each))] for each in value]
+        rows = [[*row, *[-1] * (width - len(row))] for row in value]
         return f"dense<{rows or ''}> : tensor<{len(rows)}x{width}xi64>"
 
     def read(self, written: object) -> Groups:
@@ -164,9 +164,9 @@ class Collective(Operation):
         if len(sizes) == 1 and not self.spans_partitions:
             return sizes.pop()
         problem = "it is made of other operations here, which needs the size of the groups"
-        shown = [f"{name} {value}"[:200] for name, value in self.groups.items()]
+        details = [f"{name} {value}"[:200] for name, value in self.groups.items()]
         advice = "Give groups of equal size; with a channel, set use_global_device_ids."
-        raise explain(TransformError, self.builder_name, problem, shown, advice)
+        raise explain(TransformError, self.builder_name, problem, details, advice)
 
     def members(self) -> tuple[ProcessId, ...]:
         """The group of the process that runs, in order; empty where it is in none."""
@@ -174,17 +174,19 @@ class Collective(Operation):
         replicas, partitions = range(process.replica_count), range(process.partition_count)
         # The processes of each number.
         table: list[list[ProcessId]] = {
-            "cross_replica": [[(each, process.partition)] for each in replicas],
-            "cross_partition": [[(process.replica, each)] for each in partitions],
-            "flattened_ids": [[each] for each in product(replicas, partitions)],
-            "cross_replica_and_partition": [[(i, each) for each in partitions] for i in replicas],
+            "cross_replica": [[(replica, process.partition)] for replica in replicas],
+            "cross_partition": [[(process.replica, partition)] for partition in partitions],
+            "flattened_ids": [[pair] for pair in product(replicas, partitions)],
+            "cross_replica_and_partition": [
+                [(i, partition) for partition in partitions] for i in replicas
+            ],
         }[self.mode]
         self._check_processes(len(table))
         groups = self.replica_groups or [range(len(table))]
-        own = next(number for number, each in enumerate(table) if process.id in each)
-        group = next((each for each in groups if own in each), ())
+        index = next(number for number, group in enumerate(table) if process.id in group)
+        group = next((group for group in groups if index in group), ())
         rows = zip(*[table[number] for number in group], strict=True)
-        found = tuple([each for row in rows for each in row])
+        found = tuple([member for row in rows for member in row])
         if self.count not in (None, len(found)):
             problem = f"{self.counted_by} is {self.count}, and the group has {len(found)} members"
             advice = "Without groups it is the number of processes that the call reaches."
@@ -214,9 +216,9 @@ class Collective(Operation):
     ) -> Any:
         """What `combine` makes of the members' values, in order; `equal` must be so for all."""
         arrays = map(np.asarray, value if type(value) is tuple else (value,))
-        signature = (*[f"{each.dtype}{list(each.shape)}" for each in arrays], *equal.items())
-        given = self.builder_name, self.channel_id or 0, tuple(members), value, signature, combine
-        return current_process().meet(Meeting(*given))
+        signature = (*[f"{array.dtype}{list(array.shape)}" for array in arrays], *equal.items())
+        call = self.builder_name, self.channel_id or 0, tuple(members), value, signature, combine
+        return current_process().meet(Meeting(*call))
 
     def check_dimension(self, name: str, operand: Shape, label: str = "C1") -> int:
         """The attribute `name`, a dimension of the operand; refuses others for check `label`."""
@@ -240,12 +242,14 @@ class Collective(Operation):
         # Groups are written out where their size is known: jaxlib's parser dies of an all_to_all
         # without, and the verifiers of others compare shapes with them.
         is_open = self.count and not self.replica_groups and not self.spans_partitions
-        given = self.replace(replica_groups=[range(self.count or 0)]) if is_open else self
-        return Operation.stablehlo(given, emit, operands, shapes, results)
+        written = self.replace(replica_groups=[range(self.count or 0)]) if is_open else self
+        return Operation.stablehlo(written, emit, operands, shapes, results)
 
     def batch(self, operands, dimensions):
-        own = {name: self.values[name] for name in self.along}
-        moved = {name: each + (dimensions[0] <= each) for name, each in own.items()}
+        along = {name: self.values[name] for name in self.along}
+        moved = {
+            name: dimension + (dimensions[0] <= dimension) for name, dimension in along.items()
+        }
         return self(*operands, **moved), as_results(dimensions)
 
     def sharding_rule(self, *operands):
@@ -256,9 +260,9 @@ class Collective(Operation):
             if index not in whole:
                 rule.same(index, size)
         for index in whole:
-            own, absent = [index] * len(operands), [ABSENT] * len(operands)
-            rule.add(own, absent, operands[0].dimensions[index], NEED_REPLICATION)
-            rule.add(absent, own, rule.result_sizes[0][index], NEED_REPLICATION)
+            present, absent = [index] * len(operands), [ABSENT] * len(operands)
+            rule.add(present, absent, operands[0].dimensions[index], NEED_REPLICATION)
+            rule.add(absent, present, rule.result_sizes[0][index], NEED_REPLICATION)
         return rule.build()
 
     def hlo_attributes(self, shapes):

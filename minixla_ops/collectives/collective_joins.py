@@ -108,8 +108,8 @@ class AllToAll(collective_groups.Collective):
     def reference(self, operand):
         members, split, concat = self.members(), self.split_dimension, self.concat_dimension
         operands = self.exchange(operand, members, split=split, concat=concat)
-        own = members.index(current_process().id)
-        blocks = [np.split(each, self.split_count, split)[own] for each in operands]
+        index = members.index(current_process().id)
+        blocks = [np.split(operand, self.split_count, split)[index] for operand in operands]
         return np.concatenate(blocks, concat)
 
     def hlo(self, emit, operands, shapes, result):
@@ -121,10 +121,10 @@ class AllToAll(collective_groups.Collective):
             return name
         sizes = list(shape.dimensions)
         sizes[at : at + 1] = count, sizes[at] // count
-        order = [each for each in range(shape.rank + 1) if each != at]
+        order = [index for index in range(shape.rank + 1) if index != at]
         order.insert(self.concat_dimension, at)
         split = emit.instruction("reshape", [name], shape.with_dimensions(sizes))
-        turned = shape.with_dimensions([sizes[each] for each in order])
+        turned = shape.with_dimensions([sizes[dimension] for dimension in order])
         moved = emit.instruction("transpose", [split], turned, dimensions=tuple(order))
         return emit.instruction("reshape", [moved], result)
 

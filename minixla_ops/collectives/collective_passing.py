@@ -76,8 +76,8 @@ class CollectivePermute(Collective):
             return _nothing(operand)
         values = self.exchange(operand, members, pairs=pairs)
         (everyone,) = self.replica_groups
-        own = everyone[members.index(current_process().id)]
-        source = next((source for source, target in pairs if target == own), None)
+        received = everyone[members.index(current_process().id)]
+        source = next((source for source, target in pairs if target == received), None)
         return _nothing(operand) if source is None else values[everyone.index(source)]
 
     def transpose(self, cotangents, operands, linear):
@@ -152,4 +152,4 @@ class CollectiveBroadcast(Collective, Lowered):
         """Pairs from the first of each group to its first, to its second, and so on."""
         groups = self.replica_groups
         longest = range(max(map(len, groups), default=0) or self.group_size())
-        return [[(each[0], each[at]) for each in groups if at < len(each)] for at in longest]
+        return [[(group[0], group[at]) for group in groups if at < len(group)] for at in longest]

@@ -62,8 +62,8 @@ class _Reducing(collective_groups.Collective, Lowered):
         if any(shape.element_type is not scalar.element_type for shape in shapes):
             advice = "Reduce those of each type by a call of its own."
             self.refuse("C2", "operands differ in element type", advice)
-        given = "computation", self.computation, (scalar, scalar), (scalar,)
-        computations.check_computation(self, "C3", *given)
+        declared = "computation", self.computation, (scalar, scalar), (scalar,)
+        computations.check_computation(self, "C3", *declared)
 
     def total(self, operands: Sequence[np.ndarray], **how: object) -> Sequence[np.ndarray]:
         """Each operand combined over the group, once for all members."""
@@ -83,9 +83,9 @@ class _Reducing(collective_groups.Collective, Lowered):
         for operand in operands:
             sizes = array_shape(operand).dimensions
             rows = ops.all_gather(ops.reshape(operand, (1, *sizes)), 0, size, **self.groups)
-            each = [ops.reshape(ops.slice_in_dim(rows, i, i + 1, 0), sizes) for i in range(size)]
-            rest = [[row] for row in each[1:]]
-            (whole,) = fold_in_order(self.computation, rest, each[:1], sizes)
+            parts = [ops.reshape(ops.slice_in_dim(rows, i, i + 1, 0), sizes) for i in range(size)]
+            rest = [[row] for row in parts[1:]]
+            (whole,) = fold_in_order(self.computation, rest, parts[:1], sizes)
             results.append(self.own_part(whole, size))
         return tuple(results)
 
@@ -99,11 +99,11 @@ class _Reducing(collective_groups.Collective, Lowered):
             return super().jvp(primals, tangents, results)
         moving = [tangent is not None for tangent in tangents]
         if monoid == "add":
-            found = as_tuple(self(*compress(tangents, moving)))
+            pushed = as_tuple(self(*compress(tangents, moving)))
         else:
             rows = zip(primals, tangents, as_tuple(results), strict=True)
-            found = [self._extreme_tangent(*row) for row in compress(rows, moving)]
-        return as_results(spread(moving, found))
+            pushed = [self._extreme_tangent(*row) for row in compress(rows, moving)]
+        return as_results(spread(moving, pushed))
 
     def _extreme_tangent(self, primal: Array, tangent: Array, result: Array) -> Array:
         is_chosen = ops.eq(primal, self.spread(result))
@@ -114,7 +114,10 @@ class _Reducing(collective_groups.Collective, Lowered):
         if monoid_of(self.computation) != "add":
             raise self.not_linear(f"{self.computation.name}: it is linear only where it sums")
         pairs = zip(as_tuple(cotangents), linear, strict=True)
-        return [self.pulled(each) if flag and each is not None else None for each, flag in pairs]
+        return [
+            self.pulled(cotangent) if flag and cotangent is not None else None
+            for cotangent, flag in pairs
+        ]
 
 
 @register
@@ -208,15 +211,15 @@ class ReduceScatter(_Reducing):
         return as_results(results)
 
     def reference(self, *operands):
-        at, own = self.scatter_dimension, self.members().index(current_process().id)
+        at, index = self.scatter_dimension, self.members().index(current_process().id)
         totals = self.total(operands, dimension=at)
-        return as_results([np.split(each, self.shard_count, at)[own] for each in totals])
+        return as_results([np.split(total, self.shard_count, at)[index] for total in totals])
 
     def stablehlo(self, emit, operands, shapes, results):
         # StableHLO's takes one operand.
         rows = zip(operands, shapes, results, strict=True)
         write = super().stablehlo
-        return [write(emit, *([each] for each in row))[0] for row in rows]
+        return [write(emit, *([name] for name in row))[0] for row in rows]
 
     def spread(self, value):
         return ops.all_gather(value, self.scatter_dimension, self.shard_count, **self.groups)
@@ -226,11 +229,11 @@ class ReduceScatter(_Reducing):
     def own_part(self, whole, size):
         # Of the counts that all bring, member i keeps i.
         counted = ops.iota(Shape("s32", (size,)), 0)
-        own = ops.reduce_scatter(counted, ops.max, 0, size, **self.groups)
+        index = ops.reduce_scatter(counted, ops.max, 0, size, **self.groups)
         at = self.scatter_dimension
         sizes = collective_groups.scaled(array_shape(whole), at, 1, size).dimensions
         starts: list[ArrayLike] = [0] * len(sizes)
-        starts[at] = ops.reshape(own, ()) * splat(sizes[at], Shape("s32"))
+        starts[at] = ops.reshape(index, ()) * splat(sizes[at], Shape("s32"))
         return ops.dynamic_slice(whole, starts, sizes)
 
     def batch(self, operands, dimensions):

@@ -52,7 +52,7 @@ class Process:
         """Waits until all members have come; gives what their values make together."""
         if meeting.members == (self.id,):
             return meeting.combine([meeting.value])
-        others = ", ".join([str(each) for each in meeting.members if each != self.id])
+        others = ", ".join([str(member) for member in meeting.members if member != self.id])
         self._alone(meeting.subject, f"other processes: (replica, partition) {others}")
 
     def start_send(self, channel: int, value: object, to_host: bool) -> int:

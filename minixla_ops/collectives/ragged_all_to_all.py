@@ -69,8 +69,8 @@ class RaggedAllToAll(Lowered, Collective):
         if not (rows.rank and is_of_one_type and rows.dimensions[1:] == output.dimensions[1:]):
             self.refuse("C1", "input and output do not have the same rows")
         indices = starts, sizes, places, counts
-        are_integers = all(each.element_type.is_integer for each in indices)
-        differ = any(each.dimensions != starts.dimensions for each in indices)
+        are_integers = all(index.element_type.is_integer for index in indices)
+        differ = any(index.dimensions != starts.dimensions for index in indices)
         if differ or not are_integers or starts.rank not in (1, 2):
             self.refuse("C2", "offsets and sizes differ in shape or are no lists")
         self.check_groups(size=starts.dimensions[0])
@@ -82,10 +82,10 @@ class RaggedAllToAll(Lowered, Collective):
             problem = f"offsets are for {len(recv_sizes)} members, the group has {len(members)}"
             self.refuse_attribute("G2", problem, "Give offsets and sizes for each member.")
         columns = self.exchange(operands, members)
-        own = members.index(current_process().id)
+        index = members.index(current_process().id)
         result, written = output.copy(), np.zeros(len(output), bool)
         for sender, column, announced in zip(members, columns, recv_sizes, strict=True):
-            for values, place, wanted in self._updates(column, own, announced):
+            for values, place, wanted in self._updates(column, index, announced):
                 count = len(values)
                 if count != wanted:
                     _refuse(f"recv_sizes says {wanted} rows where {sender} sends {count}")
@@ -99,12 +99,15 @@ class RaggedAllToAll(Lowered, Collective):
         return result
 
     def _updates(
-        self, column: Sequence[np.ndarray], own: int, announced: np.ndarray
+        self, column: Sequence[np.ndarray], index: int, announced: np.ndarray
     ) -> Iterator[tuple[np.ndarray, int, int]]:
         """What a member sends here: rows, their place, and how many this member expects."""
         rows, starts, sizes, _, places, _ = column
-        lists = [np.atleast_1d(each) for each in (starts[own], sizes[own], places[own], announced)]
-        updates = np.stack([each.astype(int) for each in lists], 1)
+        lists = [
+            np.atleast_1d(numbers)
+            for numbers in (starts[index], sizes[index], places[index], announced)
+        ]
+        updates = np.stack([items.astype(int) for items in lists], 1)
         for start, size, place, wanted in updates.tolist():
             if not 0 <= start <= start + size <= len(rows):
                 _refuse(f"rows {start}:{start + size} of an input of {len(rows)} are sent")

@@ -86,11 +86,13 @@ class Conditional(RunsPrograms):
         return number if 0 <= number <= last else last
 
     def stablehlo(self, emit, operands, shapes, results):
-        token = "captured" if any(each.has_side_effect for each in self.branches) else None
+        token = "captured" if any(branch.has_side_effect for branch in self.branches) else None
         if token:
             emit.take_token()
             results = [TOKEN, *results]
-        regions = [emit.region(each, token=token, operands=operands[1:]) for each in self.branches]
+        regions = [
+            emit.region(branch, token=token, operands=operands[1:]) for branch in self.branches
+        ]
         name = "stablehlo.if" if shapes[0] is Shape("pred") else "stablehlo.case"
         names = emit.operation(name, operands[:1], shapes[:1], results, regions)
         return emit.give_token(names) if token else names
@@ -98,10 +100,10 @@ class Conditional(RunsPrograms):
     def hlo(self, emit, operands, shapes, result):
         packed, names = [], []
         for branch in self.branches:
-            numbers, own = running.own_inputs(branch)
-            sections = [[each[1 + number] for number in numbers] for each in (operands, shapes)]
+            numbers, inputs = running.own_inputs(branch)
+            sections = [[listed[1 + number] for number in numbers] for listed in (operands, shapes)]
             packed.append(emit.pack(*sections))
-            names.append(emit.computation(own, by_tuple=True))
+            names.append(emit.computation(inputs, by_tuple=True))
         programs = {"branch_computations": f"{{{', '.join(names)}}}"}
         if shapes[0] is Shape("pred"):
             programs = {"true_computation": names[0], "false_computation": names[1]}
@@ -109,11 +111,13 @@ class Conditional(RunsPrograms):
 
     def entered(self, trace, known):
         made = [entered_graph(branch, trace, known) for branch in self.branches]
-        columns = zip(*[each.known for each in made], strict=True)
+        columns = zip(*[batched.known for batched in made], strict=True)
         joint = tuple([reduce(trace.joined, column) for column in columns])
         branches = [
-            each.graph if each.known == joint else entered_graph(branch, trace, known, joint).graph
-            for each, branch in zip(made, self.branches, strict=True)
+            entered.graph
+            if entered.known == joint
+            else entered_graph(branch, trace, known, joint).graph
+            for entered, branch in zip(made, self.branches, strict=True)
         ]
         return self.replace(branches=tuple(branches)), known, joint
 
@@ -144,21 +148,21 @@ class Conditional(RunsPrograms):
         return results, pullback_by(pull, results, active_outputs, (False, *active_inputs))
 
     def batch_of(self, size, operands, dimensions):
-        branches, given = self.branches, tuple(dimensions[1:])
-        flags, every = running.batched_of(given), (0,) * len(branches[0].outputs)
+        branches, at = self.branches, tuple(dimensions[1:])
+        flags, every = running.batched_of(at), (0,) * len(branches[0].outputs)
         inner, guarded = branches[0].memo.get(("guards", branches[-1]), (None, None))
         if inner is not None and guarded == flags[1:]:
             places = in_front((True, *guarded))
-            takes, *values = running.moved_batches(operands[1:], given, places, size)
+            takes, *values = running.moved_batches(operands[1:], at, places, size)
             whole = over_batch(inner, in_front(guarded), size, every)
             return _guard(whole, guarded, takes, values), every
         if dimensions[0] is not None:
-            values = running.moved_batches(operands[1:], given, in_front(flags), size)
+            values = running.moved_batches(operands[1:], at, in_front(flags), size)
             wholes = [over_batch(branch, in_front(flags), size, every) for branch in branches]
             return tuple(_chosen(branches, wholes, flags, operands[0], values)), every
-        batched = [batched_graph(branch, given, size) for branch in branches]
-        places = in_front(_any_of_each([running.batched_of(each.known) for each in batched]))
-        wholes = tuple([over_batch(branch, given, size, places) for branch in branches])
+        batched = [batched_graph(branch, at, size) for branch in branches]
+        places = in_front(_any_of_each([running.batched_of(branch.known) for branch in batched]))
+        wholes = tuple([over_batch(branch, at, size, places) for branch in branches])
         return self.replace(branches=wholes)(*operands), places
 
 
@@ -176,15 +180,15 @@ def _reverse_halves(
     where another keeps something else. The second reads the slots, these operands and cotangents.
     """
     halves = [vjp_graphs(branch, active) for branch in branches]
-    active_outputs = _any_of_each([each.active_outputs for each in halves])
-    active_inputs = _any_of_each([each.active_inputs for each in halves])
+    active_outputs = _any_of_each([halve.active_outputs for halve in halves])
+    active_inputs = _any_of_each([halve.active_inputs for halve in halves])
     count, inputs = len(active_outputs), branches[0].input_shapes
-    places = [_places(each.forward, count) for each in halves]
+    places = [_places(halve.forward, count) for halve in halves]
     every = dict.fromkeys(itertools.chain(*places))
     slots = [place for place in every if isinstance(place, tuple)]
     reread = sorted([place for place in every if isinstance(place, int)])
-    given = itertools.compress(branches[0].output_shapes, active_outputs)
-    taken = [*[shape for shape, _ in slots], *[inputs[number] for number in reread], *given]
+    active_shapes = itertools.compress(branches[0].output_shapes, active_outputs)
+    taken = [*[shape for shape, _ in slots], *[inputs[number] for number in reread], *active_shapes]
 
     def keeping(half: ReverseGraphs, places: Sequence[_Place]) -> Graph:
         """The first half of a branch: its results, and each slot's residual, or zeros."""
@@ -216,8 +220,12 @@ def _places(forward: Graph, count: int) -> list[_Place]:
     """Where a branch's residuals are: the number of an input, or a slot: a shape and a number."""
     inputs = {id(value): number for number, value in enumerate(forward.inputs)}
     residuals = forward.outputs[count:]
-    slots = iter(_told_apart([each.shape for each in residuals if id(each) not in inputs]))
-    return [inputs[id(each)] if id(each) in inputs else next(slots) for each in residuals]
+    slots = iter(
+        _told_apart([residual.shape for residual in residuals if id(residual) not in inputs])
+    )
+    return [
+        inputs[id(residual)] if id(residual) in inputs else next(slots) for residual in residuals
+    ]
 
 
 def _told_apart(keys: Iterable[_Key]) -> list[tuple[_Key, int]]:
@@ -328,17 +336,17 @@ def conditional(*arguments: object, **named: object) -> Any:
         problem = f"(C4) {len(operands)} operands for {len(computations)} branches"
         raise explain(ShapeError, subject, problem, advice="Give one operand for each branch.")
     pairs = zip(computations, operands, strict=True)
-    graphs = [running.closed(each, operand, subject) for each, operand in pairs]
+    graphs = [running.closed(function, operand, subject) for function, operand in pairs]
     flat = [without_tuples(graph) for graph in graphs]
     values: dict[tuple[int, int], Any] = {}  # each once, though several branches read it
     keys = []
     for position, (branch, operand) in enumerate(zip(flat, operands, strict=True)):
         leaves = running.leaves_of(operand)
-        given = f"branch {position}", branch, list(map(shape_of, leaves)), branch.output_shapes
-        check_computation(Conditional(tuple(flat)), "C2", *given)
+        declared = f"branch {position}", branch, list(map(shape_of, leaves)), branch.output_shapes
+        check_computation(Conditional(tuple(flat)), "C2", *declared)
         keys.append(_told_apart(map(id, leaves)))
         values.update(zip(keys[-1], leaves, strict=True))
-    whole = [_of_all(*each, values) for each in zip(flat, keys, strict=True)]
+    whole = [_of_all(*branch, values) for branch in zip(flat, keys, strict=True)]
     results = Conditional(tuple(whole))(index, *values.values())
     return as_results(running.as_given(graphs[0].output_shapes, results))
 
@@ -347,9 +355,9 @@ def _of_all(
     branch: Graph, keys: Sequence[tuple[int, int]], values: Mapping[tuple[int, int], object]
 ) -> Graph:
     """A branch that takes all values, of which its own have these keys."""
-    own = dict(zip(keys, branch.inputs, strict=True))
+    by_key = dict(zip(keys, branch.inputs, strict=True))
     rows = enumerate(values.items())
-    inputs = [own.get(key) or Value(shape_of(value), None, i) for i, (key, value) in rows]
+    inputs = [by_key.get(key) or Value(shape_of(value), None, i) for i, (key, value) in rows]
     if tuple(inputs) == branch.inputs:
         return branch
     return Graph(inputs, branch.instructions, branch.outputs, branch.name)
@@ -361,10 +369,10 @@ def _form_of(arguments: Sequence[object], named: Mapping[str, object]) -> tuple[
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     signature = inspect.Signature([inspect.Parameter(name, kind) for name in form])
     try:
-        index, *given = signature.bind(*arguments, **named).arguments.values()
+        index, *rest = signature.bind(*arguments, **named).arguments.values()
     except TypeError as error:
         problem = "the arguments fit neither form"
         first, second = map(", ".join, _FORMS)
         advice = f"Give ({first}) or ({second})."
         raise explain(ShapeError, "conditional", problem, [str(error)], advice) from None
-    return (index, *given) if len(given) == 2 else (index, given[1::2], given[::2])
+    return (index, *rest) if len(rest) == 2 else (index, rest[1::2], rest[::2])

@@ -44,16 +44,21 @@ def back_in_blocks(
     shapes = list(map(array_shape, first))
     width, size = len(first), _number_of_states(shapes)
     block, one, zero = np.int32(size), np.int32(1), np.int32(0)
-    capacities, empty = _capacities(size), [zeros(each.with_dimension(0, size)) for each in shapes]
+    capacities, empty = (
+        _capacities(size),
+        [zeros(shape.with_dimension(0, size)) for shape in shapes],
+    )
 
     def record(index: Array, carried: Sequence[Array], fixed: Sequence[Array]) -> list[Array]:
         state, blocks = split(carried, width)
         kept = loops.with_elements(blocks, state, index)
         return [*evaluate_graph(advance, [*state, *fixed]), *kept]
 
-    def retreat(index: Array, cotangents: Sequence[Array], given: Sequence[Array]) -> list[Array]:
-        (last,), blocks, fixed = split(given, 1, width)
-        return pull([*[loops.element(each, last - index) for each in blocks], *fixed], cotangents)
+    def retreat(
+        index: Array, cotangents: Sequence[Array], elements: Sequence[Array]
+    ) -> list[Array]:
+        (last,), blocks, fixed = split(elements, 1, width)
+        return pull([*[loops.element(block, last - index) for block in blocks], *fixed], cotangents)
 
     def next_part(top: Array, end: Array, trips: Array, starts: Array, *rest: Array) -> list[Array]:
         slots, fixed, cotangents = split(rest, width, len(fixed_shapes))
@@ -66,8 +71,8 @@ def back_in_blocks(
         state = [loops.element(slot, top) for slot in slots]
         # Of a block's last iteration only the state before it is wanted.
         state, blocks = split(loops.repeat(steps - last, record, [*state, *empty], fixed), width)
-        given = [steps - one, *loops.with_elements(blocks, state, steps - last), *fixed]
-        cotangents = loops.repeat(steps * last, retreat, cotangents, given)
+        values = [steps - one, *loops.with_elements(blocks, state, steps - last), *fixed]
+        cotangents = loops.repeat(steps * last, retreat, cotangents, values)
         above = top + one  # beyond the slots in use, so that what a block leaves there is not read
         return [
             ops.select(is_block, top - one, above),

@@ -45,8 +45,8 @@ def linearize_scan(
     operation: scan.Scan, operands: Sequence[Array], active: Sequence[bool]
 ) -> tuple[tuple[Array, ...], Pullback]:
     """The results of a Scan and its pullback; see `Operation.linearize`."""
-    given = operation, _with_tangent(operands, active), tuple(map(shape_of, operands))
-    return call_vjp_graphs(_scan_vjp_graphs(operation.to_apply, *given), operands)
+    arguments = operation, _with_tangent(operands, active), tuple(map(shape_of, operands))
+    return call_vjp_graphs(_scan_vjp_graphs(operation.to_apply, *arguments), operands)
 
 
 def _with_tangent(operands: Sequence[object], active: Sequence[bool]) -> Flags:
@@ -55,31 +55,31 @@ def _with_tangent(operands: Sequence[object], active: Sequence[bool]) -> Flags:
 
 @remembered
 def _while_vjp_graphs(
-    body: Graph, condition: Graph, given: Flags, trips: Trips | None
+    body: Graph, condition: Graph, active: Flags, trips: Trips | None
 ) -> ReverseGraphs:
-    once = [False] * len(given) if trips is None else written_once(body, trips)
+    once = [False] * len(active) if trips is None else written_once(body, trips)
     has_side_effect = condition.silent().has_side_effect or body.silent().has_side_effect
     if trips is not None:
-        step, loop = _Step(body, given, once), scan.Scan(body, len(given), trips.count)
+        step, loop = _Step(body, active, once), scan.Scan(body, len(active), trips.count)
         varying = parted(step.fixed, step.residuals)[1]
         if has_side_effect or trips.count * bytes_of([v.shape for v in varying]) <= _KEPT_BYTES:
             return _with_residuals_kept(loop, step, body.input_shapes)
     if has_side_effect:
         problem = "the reverse derivative would repeat the loop's side effects"
-        shown = ["the number of its iterations is not known while tracing"]
+        details = ["the number of its iterations is not known while tracing"]
         advice = "move the side effects (random numbers, callbacks) out of the loop."
         kept = "Count the iterations from a constant to a constant, so that all of them are kept"
         advice = f"{kept}; or {advice}"
-        raise explain(DerivativeError, "while_", problem, shown, advice)
+        raise explain(DerivativeError, "while_", problem, details, advice)
     # What is computed again is not shown again.
-    return _with_states_recomputed(condition, body, _Step(body.silent(), given, once))
+    return _with_states_recomputed(condition, body, _Step(body.silent(), active, once))
 
 
 @remembered
 def _scan_vjp_graphs(
-    to_apply: Graph, it: scan.Scan, given: Flags, shapes: ShapeList
+    to_apply: Graph, it: scan.Scan, active: Flags, shapes: ShapeList
 ) -> ReverseGraphs:
-    return _with_residuals_kept(it, _Step(to_apply, given, [False] * it.carries), shapes)
+    return _with_residuals_kept(it, _Step(to_apply, active, [False] * it.carries), shapes)
 
 
 class _Step:
@@ -93,28 +93,35 @@ class _Step:
     `fixed_part` makes them from the carries. Cotangents of `unchanged` carries stay as they are.
     """
 
-    def __init__(self, program: Graph, given: Flags, once: Sequence[bool]) -> None:
+    def __init__(self, program: Graph, active: Flags, once: Sequence[bool]) -> None:
         """Derives the program; `once` marks carries of which each iteration writes its own part."""
         # The cotangent of such a value before an iteration differs from that after it in the part
         # that the iteration writes, which nobody reads again unless the first value's is wanted.
-        carries, wanted = len(once), given[len(given) - len(once) :]
-        self.program, self.given = program, given
-        self.count, self.start = len(given) - carries, len(program.outputs) - carries
-        self.active = running.grown(given, carries, lambda x: vjp_graphs(program, x).active_outputs)
+        carries, wanted = len(once), active[len(active) - len(once) :]
+        self.program, self.given = program, active
+        self.count, self.start = len(active) - carries, len(program.outputs) - carries
+        self.active = running.grown(
+            active, carries, lambda x: vjp_graphs(program, x).active_outputs
+        )
         self.halves = vjp_graphs(program, self.active)
         of_results = self.halves.active_outputs[: self.start]
         self.active_outputs = (*of_results, *self.active[self.count :])
-        self.unchanged = [own and not other for own, other in zip(once, wanted, strict=True)]
+        self.unchanged = [
+            is_once and not other for is_once, other in zip(once, wanted, strict=True)
+        ]
         forward = self.halves.forward
         self.residuals = forward.outputs[len(program.outputs) :]
         inputs = forward.inputs[self.count :]
-        known = set(map(id, compress(inputs, constants_of(program, carries))))
+        constant_ids = set(map(id, compress(inputs, constants_of(program, carries))))
         hoisted = []
-        for each in forward.instructions:
-            if all(id(value) in known for value in each.operands) and not each.has_side_effect:
-                known.update(map(id, each.results))
-                hoisted.append(each)
-        self.fixed = [id(value) in known for value in self.residuals]
+        for instruction in forward.instructions:
+            if (
+                all(id(value) in constant_ids for value in instruction.operands)
+                and not instruction.has_side_effect
+            ):
+                constant_ids.update(map(id, instruction.results))
+                hoisted.append(instruction)
+        self.fixed = [id(value) in constant_ids for value in self.residuals]
         outputs = list(compress(self.residuals, self.fixed))
         self.fixed_part = Graph(inputs, hoisted, outputs, forward.name).pruned()
 
@@ -139,8 +146,8 @@ class _Step:
         results = forward.output_shapes
         taken = [*results[len(active) :], *compress(results, active)]
         wanted = list(compress(self.given, self.active))
-        given = lambda *values: list(compress(second(*values), wanted)), taken, f"vjp_{name}"
-        return ReverseGraphs(forward, program(*given), active, self.given)
+        traced = lambda *values: list(compress(second(*values), wanted)), taken, f"vjp_{name}"
+        return ReverseGraphs(forward, program(*traced), active, self.given)
 
 
 def _with_residuals_kept(operation: scan.Scan, step: _Step, shapes: ShapeList) -> ReverseGraphs:
@@ -174,8 +181,8 @@ def _with_residuals_kept(operation: scan.Scan, step: _Step, shapes: ShapeList) -
         return [*step.pull(residuals, cotangents), *fixed]
 
     fixed_shapes = step.fixed_part.output_shapes
-    given = compress(step.program.output_shapes, step.active_outputs)
-    taken = [*[value.shape for value in (*elements, *kept)], *given, *fixed_shapes]
+    active_shapes = compress(step.program.output_shapes, step.active_outputs)
+    taken = [*[value.shape for value in (*elements, *kept)], *active_shapes, *fixed_shapes]
     retreat = program(back, taken, f"vjp_{forward.name}")
 
     def second(*values: Array) -> list[Array]:
@@ -187,7 +194,7 @@ def _with_residuals_kept(operation: scan.Scan, step: _Step, shapes: ShapeList) -
     return step.graphs(first, second, shapes)
 
 
-def _with_states_recomputed(condition: Graph, shown: Graph, step: _Step) -> ReverseGraphs:
+def _with_states_recomputed(condition: Graph, recorded: Graph, step: _Step) -> ReverseGraphs:
     """The halves where it is not; `shown` is the step's program with what shows values."""
     body = step.program
     constants, needed = constants_of(body), _needed(step)
@@ -198,7 +205,7 @@ def _with_states_recomputed(condition: Graph, shown: Graph, step: _Step) -> Reve
 
     def first(*init: Array) -> list[Array]:
         def counted(trips: Array, *values: Array) -> list[Array]:
-            return [trips + np.int32(1), *evaluate_graph(shown, values)]
+            return [trips + np.int32(1), *evaluate_graph(recorded, values)]
 
         def holds(_: object, *values: Array) -> list[Array]:
             return evaluate_graph(condition, values)
@@ -213,7 +220,9 @@ def _with_states_recomputed(condition: Graph, shown: Graph, step: _Step) -> Reve
         states, fixed, after = split(rest, len(state), len(chosen) - len(state))
         if state:
             return back_in_blocks(advance, pull, trips, states, fixed, after)
-        return loops.repeat(trips, lambda _, carried, given: pull(given, carried), after, fixed)
+        return loops.repeat(
+            trips, lambda _, carried, fixed_values: pull(fixed_values, carried), after, fixed
+        )
 
     return step.graphs(first, second, body.input_shapes)
 
@@ -228,8 +237,8 @@ def _with_inputs(graph: Graph, more: Sequence[Value], outputs: Sequence[Value]) 
     """The program of `outputs` that takes values of its own, `more`, after its inputs."""
     if not more:
         return Graph(graph.inputs, graph.instructions, outputs, graph.name).pruned()
-    given = {id(value.instruction) for value in more}
-    rest = [each for each in graph.instructions if id(each) not in given]
+    made_by = {id(value.instruction) for value in more}
+    rest = [instruction for instruction in graph.instructions if id(instruction) not in made_by]
     part = Graph([*graph.inputs, *more], rest, outputs, graph.name)
     return program(lambda *values: evaluate_graph(part, values), part.input_shapes, graph.name)
 

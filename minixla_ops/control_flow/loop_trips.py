@@ -43,8 +43,8 @@ def known_trips(condition: Graph, body: Graph, init: Sequence[object]) -> Trips 
         return None
     counter = condition.inputs.index(compared)
     start = _integer(init[counter])
-    known = partial(_number, graph=body, body=body, init=init)
-    slope, step = _line(body.outputs[counter], body.inputs[counter], known) or (0, 0)
+    number_of = partial(_number, graph=body, body=body, init=init)
+    slope, step = _line(body.outputs[counter], body.inputs[counter], number_of) or (0, 0)
     if start is None or slope != 1:
         return None
     count = _count(direction, start, limit, step)
@@ -93,11 +93,11 @@ def _line(
         return None
     sign = 1 if step.op.name == "Add" else -1
     slope = offset = 0
-    for factor, each in zip((1, sign), step.operands, strict=True):
-        known = 0 if each is counter else number(each)
-        if known is None:
+    for factor, operand in zip((1, sign), step.operands, strict=True):
+        constant = 0 if operand is counter else number(operand)
+        if constant is None:
             return None
-        slope, offset = slope + factor * (each is counter), offset + factor * known
+        slope, offset = slope + factor * (operand is counter), offset + factor * constant
     return slope, offset
 
 

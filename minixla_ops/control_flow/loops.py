@@ -73,15 +73,15 @@ class While(RunsPrograms):
         return tuple(values)
 
     def write(self, emit, operands, shapes, results):
-        is_threaded = any(each.has_side_effect for each in self.computations)
+        is_threaded = any(computation.has_side_effect for computation in self.computations)
         tokens = ("read", "parameter") if is_threaded else (None, None)
         pairs = zip(self.computations, tokens, strict=True)
-        regions = [emit.region(each, token=token) for each, token in pairs]
+        regions = [emit.region(program, token=token) for program, token in pairs]
         return emit.operation("stablehlo.while", operands, shapes, results, regions)
 
     def hlo(self, emit, operands, shapes, result):
         programs = {"condition": self.condition, "body": self.body}
-        names = {key: emit.computation(each, by_tuple=True) for key, each in programs.items()}
+        names = {key: emit.computation(program, by_tuple=True) for key, program in programs.items()}
         return emit.instruction("while", [emit.pack(operands, shapes)], result, **names)
 
     def entered(self, trace, known):
@@ -109,15 +109,15 @@ class While(RunsPrograms):
 
 
 @remembered
-def _batched(body: Graph, condition: Graph, given: Flags, size: int) -> tuple[Flags, While]:
+def _batched(body: Graph, condition: Graph, batched: Flags, size: int) -> tuple[Flags, While]:
     """Which values differ over the batch in the course of the loop, and the loop over it."""
-    changing = [not each for each in running.constants_of(body)]
+    changing = [not is_constant for is_constant in running.constants_of(body)]
     # Over a further batch a loop whose members stop at different times is one such loop of all
     # members again. As a loop like any other it would choose among members for every batch.
-    flags, members = given, body.memo.get(("members", condition))
-    for test, step, known in filter(None, (members, (condition, body, None))):
-        flags, differ = _differing(test, step, changing, given, size)
-        if differ and known in (None, flags):
+    flags, members = batched, body.memo.get(("members", condition))
+    for test, step, members_only in filter(None, (members, (condition, body, None))):
+        flags, differ = _differing(test, step, changing, batched, size)
+        if differ and members_only in (None, flags):
             return flags, _loop_of_members(test, step, flags, size)
     places = in_front(flags)
     test = over_batch(condition, places, size, (None,))
@@ -125,7 +125,7 @@ def _batched(body: Graph, condition: Graph, given: Flags, size: int) -> tuple[Fl
 
 
 def _differing(
-    test: Graph, step: Graph, changing: Sequence[bool], given: Flags, size: int
+    test: Graph, step: Graph, changing: Sequence[bool], batched: Flags, size: int
 ) -> tuple[Flags, bool]:
     """Which values differ over the batch in the course of the loop; whether members' ends do."""
 
@@ -133,10 +133,10 @@ def _differing(
         return batched_graph(test, in_front(flags), size).known[0] is not None
 
     def after(flags: Flags) -> Flags:
-        found = running.batched_of(batched_graph(step, in_front(flags), size).known)
-        return tuple(map(or_, found, changing)) if differ(flags) else found
+        batched_after = running.batched_of(batched_graph(step, in_front(flags), size).known)
+        return tuple(map(or_, batched_after, changing)) if differ(flags) else batched_after
 
-    flags = running.grown(given, len(given), after)
+    flags = running.grown(batched, len(batched), after)
     return flags, differ(flags)
 
 
@@ -196,8 +196,8 @@ def shadowed(holds: Array, values: Sequence[Array], flags: Sequence[bool]) -> li
 def element(value: ArrayLike, index: ArrayLike) -> Array:
     """One element along the first dimension, without it."""
     rest = array_shape(value).dimensions[1:]
-    found = ops.dynamic_slice(value, [index, *[0] * len(rest)], (1, *rest))
-    return ops.reshape(found, rest)
+    row = ops.dynamic_slice(value, [index, *[0] * len(rest)], (1, *rest))
+    return ops.reshape(row, rest)
 
 
 def with_elements(
@@ -229,8 +229,8 @@ def repeat(
     stop = 2 + len(carried)
 
     def step(*values: Array) -> list[Array]:
-        given, fixed = list(values[2:stop]), list(values[stop:])
-        return [values[0] + np.int32(1), values[1], *body(values[0], given, fixed), *fixed]
+        carried_values, fixed = list(values[2:stop]), list(values[stop:])
+        return [values[0] + np.int32(1), values[1], *body(values[0], carried_values, fixed), *fixed]
 
     limit = np.int32(count) if isinstance(count, int) else count
     init = [np.int32(0), limit, *carried, *constants]
@@ -258,6 +258,8 @@ def while_(condition: Computation, body: Computation, init: object) -> Any:
         >>> ops.while_(lambda x: x < 100, lambda x: x * 2, np.int32(3))
         Array(192, dtype=int32)
     """
-    programs = [running.closed(each, init, While.builder_name) for each in (condition, body)]
+    programs = [
+        running.closed(function, init, While.builder_name) for function in (condition, body)
+    ]
     loop = While(*map(without_tuples, programs))
     return running.in_form_of(init, loop(*running.leaves_of(init)))

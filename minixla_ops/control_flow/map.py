@@ -59,14 +59,14 @@ class Map(Lowered):
 
     def shape(self, *operands):
         count = len(operands) - self.static_count
-        mapped = [each for each in operands[:count] if isinstance(each, Shape)]
-        if len(mapped) != count or len({each.dimensions for each in mapped}) != 1:
+        mapped = [operand for operand in operands[:count] if isinstance(operand, Shape)]
+        if len(mapped) != count or len({shape.dimensions for shape in mapped}) != 1:
             self.refuse("C1", "the operands are not arrays of equal dimensions")
         every = tuple(range(mapped[0].rank))
         if self.dimensions != every:
             problem = "only maps over all dimensions exist"
             self.refuse_attribute("C2", problem, f"dimensions must be {list(every)}.")
-        inputs = [*[Shape(each.element_type) for each in mapped], *operands[count:]]
+        inputs = [*[Shape(shape.element_type) for shape in mapped], *operands[count:]]
         outputs = self.computation.output_shapes
         if len(outputs) != 1 or not isinstance(outputs[0], Shape) or outputs[0].rank:
             problem = "the computation does not give one scalar"
@@ -85,7 +85,7 @@ class Map(Lowered):
     def stablehlo(self, emit, operands, shapes, results):
         # XLA wants element-wise operations of StableHLO in a map.
         steps = [step.op for step in self.computation.instructions]
-        is_known = all(each.is_elementwise and each.stablehlo_name for each in steps)
+        is_known = all(step.is_elementwise and step.stablehlo_name for step in steps)
         rule = Lowered if self.static_count or not is_known else Operation
         return rule.stablehlo(self, emit, operands, shapes, results)
 
@@ -106,9 +106,9 @@ def map(
 ) -> Any:
     operands = operand_list(operands, "map", "operands")
     static_operands = operand_list(static_operands, "map", "static_operands")
-    shapes = [shape_of(each) for each in operands]
-    scalars = [Shape(each.element_type) if isinstance(each, Shape) else each for each in shapes]
-    inputs = [*scalars, *[shape_of(each) for each in static_operands]]
+    shapes = [shape_of(operand) for operand in operands]
+    scalars = [Shape(shape.element_type) if isinstance(shape, Shape) else shape for shape in shapes]
+    inputs = [*scalars, *[shape_of(operand) for operand in static_operands]]
     graph = computation_of(computation, inputs, "map")
     if dimensions is None:
         dimensions = range(shapes[0].rank if shapes and isinstance(shapes[0], Shape) else 0)

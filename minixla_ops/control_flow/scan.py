@@ -71,64 +71,68 @@ class Scan(RunsPrograms, Lowered):
     def shape(self, *operands):
         count, dimension = len(operands) - self.carries, self.scan_dimension
         inits, elements = operands[count:], []
-        for index, each in enumerate(self.array_shapes(operands[:count])):
-            if dimension >= each.rank or each.dimensions[dimension] != self.length:
+        for index, array in enumerate(self.array_shapes(operands[:count])):
+            if dimension >= array.rank or array.dimensions[dimension] != self.length:
                 problem = f"input {index} has no {self.length} elements along dimension {dimension}"
                 self.refuse("C1", problem)
-            elements.append(each.without_dimension(dimension))
-        taken, given = self.to_apply.input_shapes, self.to_apply.output_shapes
+            elements.append(array.without_dimension(dimension))
+        taken, returned = self.to_apply.input_shapes, self.to_apply.output_shapes
         if taken != (*elements, *inits):
             both = f"{_listed(taken)}, not {_listed((*elements, *inits))}"
             self.refuse("C2", f"to_apply takes other values than the elements and carries: {both}")
-        outputs = given[: len(given) - self.carries]
-        if given[len(outputs) :] != tuple(inits):
-            both = f"it gives {_listed(given)}, the carries are {_listed(inits)}"
+        outputs = returned[: len(returned) - self.carries]
+        if returned[len(outputs) :] != tuple(inits):
+            both = f"it gives {_listed(returned)}, the carries are {_listed(inits)}"
             self.refuse("C3", f"to_apply gives other carries than it takes: {both}")
         stacked = []
-        for index, each in enumerate(self.array_shapes(outputs)):
-            if each.rank < dimension:
+        for index, array in enumerate(self.array_shapes(outputs)):
+            if array.rank < dimension:
                 short = "has too few dimensions to be stacked"
-                self.refuse("C4", f"output {index}, with elements {each}, {short}")
-            stacked.append(each.with_dimension(dimension, self.length))
+                self.refuse("C4", f"output {index}, with elements {array}, {short}")
+            stacked.append(array.with_dimension(dimension, self.length))
         return (*stacked, *inits)
 
     def reference(self, *operands):
         count = len(operands) - self.carries
-        rows = [np.moveaxis(each, self.scan_dimension, 0) for each in operands[:count]]
+        rows = [np.moveaxis(operand, self.scan_dimension, 0) for operand in operands[:count]]
         carried: Sequence[np.ndarray] = operands[count:]
-        given = self.to_apply.output_shapes
-        shapes = self.array_shapes(given[: len(given) - self.carries])
-        stacks = [np.empty((self.length, *each.dimensions), each.dtype) for each in shapes]
+        output_shapes = self.to_apply.output_shapes
+        shapes = self.array_shapes(output_shapes[: len(output_shapes) - self.carries])
+        stacks = [np.empty((self.length, *shape.dimensions), shape.dtype) for shape in shapes]
         for index in reversed(range(self.length)) if self.is_reverse else range(self.length):
-            found = reference_graph(self.to_apply, [*[row[index] for row in rows], *carried])
-            for stack, value in zip(stacks, found, strict=False):
+            results_of_step = reference_graph(
+                self.to_apply, [*[row[index] for row in rows], *carried]
+            )
+            for stack, value in zip(stacks, results_of_step, strict=False):
                 stack[index] = value
-            carried = found[len(stacks) :]
+            carried = results_of_step[len(stacks) :]
         return (*[np.moveaxis(stack, 0, self.scan_dimension) for stack in stacks], *carried)
 
     def lowered(self, *operands):
         count, results = len(operands) - self.carries, len(self.to_apply.outputs) - self.carries
         if self.scan_dimension:
-            moved = [move_dimension(each, self.scan_dimension, 0) for each in operands[:count]]
-            found = self(*moved, *operands[count:], scan_dimension=0)
-            stacks = [move_dimension(each, 0, self.scan_dimension) for each in found[:results]]
-            return (*stacks, *found[results:])
+            moved = [
+                move_dimension(operand, self.scan_dimension, 0) for operand in operands[:count]
+            ]
+            outcome = self(*moved, *operands[count:], scan_dimension=0)
+            stacks = [move_dimension(stack, 0, self.scan_dimension) for stack in outcome[:results]]
+            return (*stacks, *outcome[results:])
         inputs, inits = operands[:count], operands[count:]
         fixed = running.constants_of(self.to_apply, self.carries)
         constants, moving = parted(fixed, inits)
 
         def step(index: Array, carried: Sequence[Array], given: Sequence[Array]) -> list[Array]:
             at = np.int32(self.length - 1) - index if self.is_reverse else index
-            elements = [loops.element(each, at) for each in given[:count]]
+            elements = [loops.element(stack, at) for stack in given[:count]]
             carry = merged(fixed, given[count:], carried[results:])
-            found = evaluate_graph(self.to_apply, [*elements, *carry])
-            stacks = loops.with_elements(carried[:results], found, at)
-            return [*stacks, *parted(fixed, found[results:])[1]]
+            outputs = evaluate_graph(self.to_apply, [*elements, *carry])
+            stacks = loops.with_elements(carried[:results], outputs, at)
+            return [*stacks, *parted(fixed, outputs[results:])[1]]
 
         shapes: Any = self.infer(tuple(map(shape_of, operands)))
         empty = map(zeros, shapes[:results])
-        found = loops.repeat(self.length, step, [*empty, *moving], [*inputs, *constants])
-        return (*found[:results], *merged(fixed, constants, found[results:]))
+        outcome = loops.repeat(self.length, step, [*empty, *moving], [*inputs, *constants])
+        return (*outcome[:results], *merged(fixed, constants, outcome[results:]))
 
     def entered(self, trace, known):
         step, known = running.entered_step(self.to_apply, trace, known, self.carries)
@@ -166,8 +170,8 @@ def scan_all(
     to_apply: Graph, inputs: Sequence[Array], inits: Sequence[Array], length: int, is_reverse: bool
 ) -> list[list[Array]]:
     """The outputs and the last carries of a scan of `length` steps along the first dimension."""
-    found = Scan(to_apply, len(inits), length, 0, is_reverse)(*inputs, *inits)
-    return split(found, len(found) - len(inits))
+    scanned = Scan(to_apply, len(inits), length, 0, is_reverse)(*inputs, *inits)
+    return split(scanned, len(scanned) - len(inits))
 
 
 def scan(
@@ -201,13 +205,13 @@ def scan(
         (Array([1, 3, 6], dtype=int32), Array(6, dtype=int32))
     """
     arrays, first = running.members(inputs), running.members(inits)
-    shapes = Scan.array_shapes([shape_of(each, "scan") for each in (*arrays, *first)])
+    shapes = Scan.array_shapes([shape_of(array, "scan") for array in (*arrays, *first)])
     scan_dimension = Scan.fields["scan_dimension"].checked("scan", scan_dimension)
     if not arrays or any(shape.rank <= scan_dimension for shape in shapes[: len(arrays)]):
         problem = f"(C1) the inputs have no dimension {scan_dimension}"
-        shown = [f"inputs: {_listed(shapes[: len(arrays)])}"]
+        details = [f"inputs: {_listed(shapes[: len(arrays)])}"]
         advice = "Give at least one input; each must have the dimension that is scanned."
-        raise explain(ShapeError, "scan", problem, shown, advice)
+        raise explain(ShapeError, "scan", problem, details, advice)
     elements = [shape.without_dimension(scan_dimension) for shape in shapes[: len(arrays)]]
     step = computation_of(to_apply, [*elements, *shapes[len(arrays) :]], Scan.builder_name)
     length = shapes[0].dimensions[scan_dimension]
@@ -217,15 +221,18 @@ def scan(
 
 @remembered
 def _batched_step(
-    to_apply: Graph, carries: int, given: Flags, size: int
+    to_apply: Graph, carries: int, batched: Flags, size: int
 ) -> tuple[Flags, Flags, Graph]:
     """Which operands are batched, which results, and the step over the batch."""
 
     def after(flags: Flags) -> Flags:
         return running.batched_of(batched_graph(to_apply, in_front(flags), size).known)
 
-    flags = running.grown(given, carries, after)
-    out = (*split(after(flags), len(to_apply.outputs) - carries)[0], *flags[len(given) - carries :])
+    flags = running.grown(batched, carries, after)
+    out = (
+        *split(after(flags), len(to_apply.outputs) - carries)[0],
+        *flags[len(batched) - carries :],
+    )
     return flags, out, running.over_batch(to_apply, in_front(flags), size, in_front(out))
 
 

@@ -50,9 +50,9 @@ class Internal(Lowered):
         with under(trace):
             outputs = self.lowered(*[x if p is None else tracer(x, p) for x, p in pairs])
         results = as_tuple(outputs)
-        found = [(x.value, x.known) if trace.is_own(x) else (x, None) for x in results]
-        values, carried = map(tuple, zip(*found, strict=True))
-        return (values, carried) if type(outputs) is tuple else found[0]
+        parts = [(x.value, x.known) if trace.is_own(x) else (x, None) for x in results]
+        values, carried = map(tuple, zip(*parts, strict=True))
+        return (values, carried) if type(outputs) is tuple else parts[0]
 
 
 def refusing(operation: type[Internal]) -> Callable[..., NoReturn]:
@@ -197,7 +197,7 @@ class Bitcast(Internal):
 
 
 def _turned(shape: Shape, order: Sequence[int]) -> Shape:
-    return shape.with_dimensions([shape.dimensions[each] for each in order])
+    return shape.with_dimensions([shape.dimensions[dimension] for dimension in order])
 
 
 def _inverse(order: Sequence[int]) -> tuple[int, ...]:
@@ -263,7 +263,7 @@ class RngGetAndUpdateState(Internal):
         return next_state(self.delta)
 
     def lowered(self):
-        low, high = (splat(each, Shape("u64")) for each in (0, 2**64 - 1))
+        low, high = (splat(limit, Shape("u64")) for limit in (0, 2**64 - 1))
         return ops.rng_uniform(low, high, self.shape())
 
 
@@ -292,8 +292,8 @@ class ElidedConstant(Internal):
         problem = f"line {self.line}: the text leaves out the numbers of the constant {self.label}"
         how = "compiler_ir('hlo').as_hlo_text(True), --xla_dump_large_constants"
         advice = f"Print the program with its large constants ({how}), and import that."
-        given = [f"{self.label} = constant({{...}})"]
-        raise explain(ImportError_, "import_hlo", problem, given, advice)
+        details = [f"{self.label} = constant({{...}})"]
+        raise explain(ImportError_, "import_hlo", problem, details, advice)
 
     def hlo(self, emit, operands, shapes, result):
         return emit.instruction("constant", ["{...}"], result)

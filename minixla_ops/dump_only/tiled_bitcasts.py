@@ -98,11 +98,11 @@ def tiled_bitcast(
         return ops.reshape(x, (math.prod(stages[-1].cut),))
 
     masks = []
-    for each, shape, stages in zip(bits, (operand, result), ways, strict=True):
+    for bit, shape, stages in zip(bits, (operand, result), ways, strict=True):
         flags = shape.with_element_type(PRED)
         program = closed_graph(lambda x, stages=stages: entered(stages, x), [flags], "bitcast")
         (mask,) = reference_graph(program, [np.ones(shape.dimensions, np.bool_)])
-        masks.append(np.repeat(mask, each // math.gcd(*bits)))
+        masks.append(np.repeat(mask, bit // math.gcd(*bits)))
     if not masks[0][masks[1]].all():
         raise ValueError("elements of the result are padding of the operand")
 

@@ -142,9 +142,9 @@ class SetDimensionSize(_OfDimension):
         result = operand[(np.s_[:],) * at + (np.s_[:size],)]
         return np.concatenate([result, whole.astype(operand.dtype)], at)
 
-    def _out_of_range(self, size: object, bound: int, *given: str) -> AttributeValueError:
+    def _out_of_range(self, size: object, bound: int, *details: str) -> AttributeValueError:
         problem, advice = f"size {size} is out of range", f"It must be in [0, {bound}]."
-        return explain(AttributeValueError, self.builder_name, problem, given, advice)
+        return explain(AttributeValueError, self.builder_name, problem, details, advice)
 
     def transpose(self, cotangents, operands, linear):
         return with_sizes_of(static(cotangents, self.dimension), operands[0]), None
@@ -163,8 +163,8 @@ def set_dimension_size(operand: ArrayLike, val: ArrayLike, dimension: int) -> Ar
     bound = shape.dimensions[dimension]
     if isinstance(val, (int, np.integer)) and not isinstance(val, bool):
         if not 0 <= val <= bound:
-            given = f"operand {shape}", f"dimension {dimension}"
-            raise operation._out_of_range(val, bound, *given)
+            details = f"operand {shape}", f"dimension {dimension}"
+            raise operation._out_of_range(val, bound, *details)
         if val == bound:
             return static(operand, dimension)
         val = np.int32(val)
@@ -173,7 +173,7 @@ def set_dimension_size(operand: ArrayLike, val: ArrayLike, dimension: int) -> Ar
 
 def refuse_ragged(operation: Operation, dimensions: Sequence[int | None]) -> None:
     """Raises TransformError where a size is batched."""
-    if any(each is not None for each in dimensions):
+    if any(dimension is not None for dimension in dimensions):
         problem = "the size differs over the batch"
         advice = "keep the static size, and mask with mx.numpy.where(index < size, x, 0)."
         advice = f"Members of a batch are equal in size: {advice}"
@@ -209,19 +209,19 @@ def common_sizes(*values: ArrayLike) -> Sequence[Any]:
     """The values, dynamic where one of the highest rank is; those of other dimensions unchanged."""
     if not any(map(is_dynamic, values)):
         return values
-    found = list(values)
+    sized = list(values)
     shapes = [shape for shape in map(shape_of, values) if isinstance(shape, Shape)]
-    if len(shapes) < len(found) or len({*shapes}) == 1:
+    if len(shapes) < len(sized) or len({*shapes}) == 1:
         return values  # tuples are for a shape rule to reject
     whole = max(shapes, key=lambda shape: shape.rank).dimensions
     for dimension in range(len(whole)):
-        flags = [each.dimensions == whole and each.dynamic[dimension] for each in shapes]
+        flags = [shape.dimensions == whole and shape.dynamic[dimension] for shape in shapes]
         if any(flags):
-            size = ops.get_dimension_size(found[flags.index(True)], dimension)
+            size = ops.get_dimension_size(sized[flags.index(True)], dimension)
             for index, (shape, flag) in enumerate(zip(shapes, flags, strict=True)):
                 if shape.dimensions == whole and not flag:
-                    found[index] = ops.set_dimension_size(found[index], size, dimension)
-    return found
+                    sized[index] = ops.set_dimension_size(sized[index], size, dimension)
+    return sized
 
 
 def on_bounds(operation: Operation, operand: ArrayLike, dimensions: Sequence[int | None]) -> Array:

@@ -73,8 +73,11 @@ class DynamicReshape(Operation):
         if not fits or math.prod(sizes) != operand.size:
             problem, advice = f"sizes {sizes} do not fit", "Sizes must be within their bounds"
             advice = f"{advice} and hold the operand's elements."
-            given = f"operand of {operand.size} elements", f"new_size_bounds {self.new_size_bounds}"
-            raise explain(AttributeValueError, self.builder_name, problem, given, advice)
+            details = (
+                f"operand of {operand.size} elements",
+                f"new_size_bounds {self.new_size_bounds}",
+            )
+            raise explain(AttributeValueError, self.builder_name, problem, details, advice)
         return operand.reshape(sizes)
 
     def stablehlo(self, emit, operands, shapes, results):
@@ -83,10 +86,10 @@ class DynamicReshape(Operation):
             return emit.operation("stablehlo.reshape", operands, shapes, results)
         one, whole = Shape("s32", (1,)), Shape("s32", (len(sizes),))
         rows = [emit.operation("stablehlo.reshape", [size], [SIZE], [one])[0] for size in sizes]
-        given = rows, [one] * len(rows), [whole]
-        (listed,) = emit.operation("stablehlo.concatenate", *given, dimension=0)
-        given = [operand, listed], [shapes[0], whole], results
-        return emit.operation("stablehlo.dynamic_reshape", *given)
+        joined = rows, [one] * len(rows), [whole]
+        (listed,) = emit.operation("stablehlo.concatenate", *joined, dimension=0)
+        joined = [operand, listed], [shapes[0], whole], results
+        return emit.operation("stablehlo.dynamic_reshape", *joined)
 
     def transpose(self, cotangents, operands, linear):
         operand = array_shape(operands[0])
@@ -95,7 +98,7 @@ class DynamicReshape(Operation):
             for dimension in range(array_shape(cotangents).rank):
                 cotangents = static(cotangents, dimension)
             return ops.reshape(cotangents, operand.dimensions), *none
-        sizes = [ops.get_dimension_size(operands[0], each) for each in range(operand.rank)]
+        sizes = [ops.get_dimension_size(operands[0], index) for index in range(operand.rank)]
         return ops.dynamic_reshape(cotangents, sizes, operand.dimensions, operand.dynamic), *none
 
     def batch(self, operands, dimensions):

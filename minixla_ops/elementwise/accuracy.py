@@ -91,5 +91,5 @@ class AccuracyAttribute(Attribute):
         return value.stablehlo
 
     def read(self, written: str) -> ResultAccuracy | None:
-        found = ResultAccuracy.parse(written)
-        return None if found.mode == "DEFAULT" else found
+        accuracy = ResultAccuracy.parse(written)
+        return None if accuracy.mode == "DEFAULT" else accuracy

@@ -200,10 +200,10 @@ class _Extremum(Binary):
     def derivatives(self, lhs, rhs, result):
         return lambda: self._share(lhs, rhs), lambda: self._share(rhs, lhs)
 
-    def _share(self, own: Array, other: Array) -> Array:
-        nothing, half, all_ = (full_like(own, share) for share in (0, 0.5, 1))
-        is_chosen = ops.compare(own, other, self.direction)
-        return ops.select(own == other, half, ops.select(is_chosen, all_, nothing))
+    def _share(self, chosen: Array, other: Array) -> Array:
+        nothing, half, all_ = (full_like(chosen, share) for share in (0, 0.5, 1))
+        is_chosen = ops.compare(chosen, other, self.direction)
+        return ops.select(chosen == other, half, ops.select(is_chosen, all_, nothing))
 
 
 @register

@@ -15,7 +15,7 @@ from minixla_ops.elementwise.numpy_special import lexicographic
 from minixla_ops.helpers.shorthand import array_shape, written
 from minixla_ops.movement.broadcasting import broadcast_operands
 
-_OF_SIX_BITS = frozenset(each for each in FLOATS if each.bits == 6)
+_OF_SIX_BITS = frozenset(kind for kind in FLOATS if kind.bits == 6)
 _NUMPY: dict[str, np.ufunc] = dict(
     EQ=np.equal, NE=np.not_equal, GE=np.greater_equal, GT=np.greater, LE=np.less_equal, LT=np.less
 )
@@ -70,9 +70,9 @@ class Comparison(Binary):
     def lowered(self, lhs, rhs):
         if not array_shape(lhs).element_type.is_complex:
             # XLA crashes on types of 6 bits. They have no NaN, so f32 gives the same order.
-            return self(*[ops.convert_element_type(each, F32) for each in (lhs, rhs)])
+            return self(*[ops.convert_element_type(operand, F32) for operand in (lhs, rhs)])
         # StableHLO's own has this meaning, but XLA compares only the real parts.
-        real, imag = ([part(each) for each in (lhs, rhs)] for part in (ops.real, ops.imag))
+        real, imag = ([part(operand) for operand in (lhs, rhs)] for part in (ops.real, ops.imag))
         holds = MEMBERS[self.direction, False]()
         return ops.select(ops.eq(real[0], real[1]), holds(*imag), holds(*real))
 
@@ -261,7 +261,7 @@ class LtTotalOrder(Comparison):
 
 #: By direction, and whether they are of the total order.
 MEMBERS: dict[tuple[str, bool], type[Comparison]] = {
-    (each.direction, each.total_order): each for each in Comparison.__subclasses__()
+    (member.direction, member.total_order): member for member in Comparison.__subclasses__()
 }
 
 
@@ -299,8 +299,8 @@ def compare(
     if isinstance(direction, str) and isinstance(total_order, (bool, np.bool_)):
         operation = MEMBERS.get((direction, bool(total_order)))
     if operation is None:
-        shown = [f"direction = {direction!r}", f"total_order = {total_order!r}"]
+        details = [f"direction = {direction!r}", f"total_order = {total_order!r}"]
         advice = f"direction must be one of {', '.join(_NUMPY)}, total_order True or False."
-        raise explain(AttributeValueError, "compare", "there is no such direction", shown, advice)
+        raise explain(AttributeValueError, "compare", "there is no such direction", details, advice)
     record = operation()
     return record(*broadcast_operands(record, lhs, rhs, broadcast_dimensions))

@@ -73,14 +73,14 @@ def _exponential(function: _Function, least: float) -> _Function:
     """A function like exp(x + iy), which is `least` and 0 times exp(iy) for x = -inf."""
 
     def of_complex(z: Array) -> Array:
-        x, y, found = ops.real(z), ops.imag(z), function(z)
+        x, y, result = ops.real(z), ops.imag(z), function(z)
         # No angle changes the size of infinity, nor that of 0.
         has_no_angle = _is_open(y) & (ops.abs(x) == math.inf)
         limit = ops.select(x > 0, x, full_like(x, least))
-        real = ops.select(has_no_angle, limit, ops.real(found))
+        real = ops.select(has_no_angle, limit, ops.real(result))
         real = ops.select(real == 0, ops.select(x == 0, x, real), real)
         nothing = _with_sign(full_like(x, 0), y)
-        imag = ops.select(has_no_angle & (x < 0), nothing, ops.imag(found))
+        imag = ops.select(has_no_angle & (x < 0), nothing, ops.imag(result))
         return ops.complex(real, ops.select(y == 0, y, imag))
 
     return of_complex
@@ -91,9 +91,9 @@ exp, expm1 = _exponential(ops.exp, 0), _exponential(ops.expm1, -1)
 
 def _logarithm(function: _Function) -> _Function:
     def of_complex(z: Array) -> Array:
-        x, y, found = ops.real(z), ops.imag(z), function(z)
-        size = ops.select(_infinite(x, y), full_like(x, math.inf), ops.real(found))
-        return ops.complex(size, ops.imag(found))
+        x, y, result = ops.real(z), ops.imag(z), function(z)
+        size = ops.select(_infinite(x, y), full_like(x, math.inf), ops.real(result))
+        return ops.complex(size, ops.imag(result))
 
     return of_complex
 
@@ -103,19 +103,19 @@ log, log1p = _logarithm(ops.log), _logarithm(ops.log1p)
 
 def sqrt(z: Array) -> Array:
     """The square root in the right half-plane."""
-    x, y, found = ops.real(z), ops.imag(z), ops.sqrt(z)
+    x, y, root = ops.real(z), ops.imag(z), ops.sqrt(z)
     infinity, is_high = full_like(x, math.inf), ops.abs(y) == math.inf
-    real = ops.select(is_high | ((x == math.inf) & (y != y)), infinity, ops.real(found))
-    imag = ops.select((x == -math.inf) & (y != y), infinity, ops.imag(found))
+    real = ops.select(is_high | ((x == math.inf) & (y != y)), infinity, ops.real(root))
+    imag = ops.select((x == -math.inf) & (y != y), infinity, ops.imag(root))
     return ops.complex(real, _with_sign(ops.abs(ops.select(is_high, y, imag)), y))
 
 
 def tanh(z: Array) -> Array:
     """The hyperbolic tangent."""
-    x, y, found = ops.real(z), ops.imag(z), ops.tanh(z)
-    real = ops.select((x == 0) & _is_open(y), x, ops.real(found))
+    x, y, result = ops.real(z), ops.imag(z), ops.tanh(z)
+    real = ops.select((x == 0) & _is_open(y), x, ops.real(result))
     nothing = _with_sign(full_like(x, 0), y)
-    imag = ops.select(_is_open(y) & (ops.abs(x) == math.inf), nothing, ops.imag(found))
+    imag = ops.select(_is_open(y) & (ops.abs(x) == math.inf), nothing, ops.imag(result))
     return ops.complex(real, ops.select(y == 0, y, imag))
 
 
@@ -217,7 +217,7 @@ def arctanh(z: Array) -> Array:
     real = ops.select((x == 1) & (y < 1 / limit), near_pole, real)
     real = ops.select((x == math.inf) | (y == math.inf), full_like(x, 0), real)
     real = ops.select(x == 0, x, real)
-    near, height = (ops.min(each, full_like(x, limit)) for each in (x, y))
+    near, height = (ops.min(part, full_like(x, limit)) for part in (x, y))
     angle = 0.5 * ops.atan2(2 * height, (1 - near) * (1 + near) - height * height)
     angle = ops.select(y == math.inf, full_like(x, math.pi / 2), angle)
     return ops.complex(_with_sign(real, signed_x), _with_sign(angle, signed_y))
@@ -226,8 +226,8 @@ def arctanh(z: Array) -> Array:
 def _turned(function: _Function) -> _Function:
     # -i sin(iz) is sinh(z), and so on. Not -(i sin(iz)): signs of zeros.
     def turned(z: Array) -> Array:
-        found = function(i_times(z))
-        return ops.complex(ops.imag(found), -ops.real(found))
+        result = function(i_times(z))
+        return ops.complex(ops.imag(result), -ops.real(result))
 
     return turned
 

@@ -129,9 +129,9 @@ class BitcastConvertType(Operation):
 
     def sharding_rule(self, operand):
         rule = self.sharding_factors((operand,))
-        (own,), (new,) = rule.operand_sizes, rule.result_sizes
-        kinds = {min(len(own), len(new)): NEED_REPLICATION}
-        return rule.pointwise(max(own, new, key=len), kinds).build()
+        (factor,), (new,) = rule.operand_sizes, rule.result_sizes
+        kinds = {min(len(factor), len(new)): NEED_REPLICATION}
+        return rule.pointwise(max(factor, new, key=len), kinds).build()
 
 
 @register

@@ -20,7 +20,7 @@ from minixla_ops.programs.lowering import kept_program
 
 
 def _types(*kinds: str) -> frozenset[ElementType]:
-    return frozenset(each for each in ELEMENT_TYPES.values() if each.kind in kinds)
+    return frozenset(kind for kind in ELEMENT_TYPES.values() if kind.kind in kinds)
 
 
 ALL = _types("pred", "signed", "unsigned", "float", "complex")
@@ -78,7 +78,7 @@ class Elementwise(Operation):
                 advice += " convert_element_type or broadcast_in_dim first, or mx.numpy, for both."
                 self.refuse("C1", problem, advice)
         if first.element_type not in self.element_types:
-            allowed = [name for name, each in ELEMENT_TYPES.items() if each in self.element_types]
+            allowed = [name for name, kind in ELEMENT_TYPES.items() if kind in self.element_types]
             advice = f"It takes {', '.join(allowed)}; convert with convert_element_type."
             self.refuse("C2", f"element type {first.element_type} is not supported", advice)
         return self.result_shape(first)
@@ -121,7 +121,7 @@ def in_f32(function: Callable[..., Array], *operands: Array) -> Array:
     kind = array_shape(operands[0]).element_type
     if kind.bits >= 32:
         return function(*operands)
-    wide = [ops.convert_element_type(each, F32) for each in operands]
+    wide = [ops.convert_element_type(operand, F32) for operand in operands]
     return ops.convert_element_type(function(*wide), kind)
 
 

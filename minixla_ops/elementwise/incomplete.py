@@ -53,7 +53,7 @@ class Incomplete(Elementwise):
     def reference(self, *operands):
         graph = incomplete_program(type(self), Shape(F64, operands[0].shape), self.by)
         with np.errstate(all="ignore"):
-            result = reference_graph(graph, [cast(each, F64) for each in operands])[0]
+            result = reference_graph(graph, [cast(operand, F64) for operand in operands])[0]
         return cast(result, element_type(operands[0].dtype))
 
     def lowered(self, *operands):

@@ -54,8 +54,8 @@ def polygamma(n: np.ndarray, x: np.ndarray) -> np.ndarray:
     is_whole = (n == np.floor(n)) & (n >= 0) & np.isfinite(n)
     sign = np.where(_is_even(n), -1.0, 1.0)
     factorial = by_math(math.gamma, np.where(is_whole, n + 1, 1.0))
-    found = np.where(n == 0, digamma(x), sign * factorial * zeta(n + 1, x))
-    return np.where(is_whole, found, np.nan)
+    values = np.where(n == 0, digamma(x), sign * factorial * zeta(n + 1, x))
+    return np.where(is_whole, values, np.nan)
 
 
 def _is_even(n: np.ndarray) -> np.ndarray:
@@ -80,8 +80,8 @@ def digamma(x: np.ndarray) -> np.ndarray:
     is_left = x <= 0
     fraction = x - np.rint(x)
     positive = _digamma_of_positive(np.where(is_left, 1 - x, x))
-    found = np.where(is_left, positive - np.pi / np.tan(np.pi * fraction), positive)
-    return np.where(is_left & ((x == np.floor(x)) | np.isinf(x)), np.nan, found)
+    values = np.where(is_left, positive - np.pi / np.tan(np.pi * fraction), positive)
+    return np.where(is_left & ((x == np.floor(x)) | np.isinf(x)), np.nan, values)
 
 
 def _digamma_of_positive(x: np.ndarray) -> np.ndarray:
@@ -91,15 +91,15 @@ def _digamma_of_positive(x: np.ndarray) -> np.ndarray:
         passed = passed + np.where(is_low, 1 / far, 0.0)
         far = np.where(is_low, far + 1, far)
     square = 1 / (far * far)
-    numbers = [each / (2 * j + 2) for j, each in enumerate(BERNOULLI[:8])]
-    found = np.log(far) - (0.5 / far + square * _polynomial(square, numbers)) - passed
+    numbers = [number / (2 * j + 2) for j, number in enumerate(BERNOULLI[:8])]
+    values = np.log(far) - (0.5 / far + square * _polynomial(square, numbers)) - passed
     # Without cancellation near the root, and one above it.
     is_above = (x - _ROOT > 0.6) & (x < 3)
     z = np.where(is_above, x - 1, x) - _ROOT
     near = np.abs(z) <= 0.6
     z = np.where(near, z, 0.0)
     series = _AT_ROOT + z * _polynomial(z, _slopes(_ROOT)) + np.where(is_above, 1 / (x - 1), 0.0)
-    return np.where(near, series, found)
+    return np.where(near, series, values)
 
 
 def _polynomial(x: np.ndarray, coefficients: Sequence[float] | np.ndarray) -> np.ndarray:

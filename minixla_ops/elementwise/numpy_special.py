@@ -34,9 +34,9 @@ def by_math(
 ) -> np.ndarray:
     """A function of Python's math of each element; infinite where it overflows."""
 
-    def value(each: float) -> float:
+    def value(number: float) -> float:
         try:
-            return function(each)
+            return function(number)
         except OverflowError:
             return math.inf
         except ValueError:
@@ -180,7 +180,7 @@ def _real_power(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
     For the exponent 0.5 NumPy computes square roots: NaN for -inf, and -0 for -0.
     """
     shape = np.broadcast_shapes(np.shape(lhs), np.shape(rhs))
-    base, exponent = (np.broadcast_to(each, shape).ravel() for each in (lhs, rhs))
+    base, exponent = (np.broadcast_to(operand, shape).ravel() for operand in (lhs, rhs))
     if exponent.size == 1:
         base, exponent = np.repeat(base, 2), np.repeat(exponent, 2)
     return np.power(base, exponent)[: math.prod(shape)].reshape(shape)

@@ -72,26 +72,26 @@ def _fitting(number: int, kind: ElementType) -> complex:
 
 def broadcast_to(value: ArrayLike, sizes: Sequence[int]) -> Any:
     """`value` broadcast to `sizes` by NumPy's rule (trailing dimensions are aligned)."""
-    own = operand_shape(value).dimensions
-    if own == tuple(sizes):
+    dimensions = operand_shape(value).dimensions
+    if dimensions == tuple(sizes):
         return value
-    first = len(sizes) - len(own)
+    first = len(sizes) - len(dimensions)
     return ops.broadcast_in_dim(value, sizes, range(first, len(sizes)))
 
 
 def broadcast_shapes(sizes: Sequence[Sequence[int]], subject: str) -> tuple[int, ...]:
     """The common dimensions of several by NumPy's rule; ShapeError where there are none."""
     rank = max(map(len, sizes), default=0)
-    aligned = [(1,) * (rank - len(each)) + tuple(each) for each in sizes]
+    aligned = [(1,) * (rank - len(size)) + tuple(size) for size in sizes]
     common = [{*column} - {1} or {1} for column in zip(*aligned, strict=True)]
-    if any(len(each) > 1 for each in common):
+    if any(len(column_sizes) > 1 for column_sizes in common):
         problem = "the operands' dimensions do not broadcast together"
-        shown = [f"operand {i} has dimensions {tuple(each)}" for i, each in enumerate(sizes)]
+        details = [f"operand {i} has dimensions {tuple(size)}" for i, size in enumerate(sizes)]
         advice = (
             "Aligned from the right, sizes must be equal or one of them 1; insert "
             "dimensions of size 1 with reshape or x[:, None]."
         )
-        raise explain(ShapeError, subject, problem, shown, advice)
+        raise explain(ShapeError, subject, problem, details, advice)
     return tuple(map(min, common))
 
 
@@ -105,8 +105,10 @@ def promote(
     common, stays_weak = _common_shape(subject, shapes, weak, adjust, wide)
     kind, sizes = common.element_type, common.dimensions
     fitted = [
-        _filled(each, common) if _is_number(each) else broadcast_to(convert(each, kind), sizes)
-        for each in operands
+        _filled(operand, common)
+        if _is_number(operand)
+        else broadcast_to(convert(operand, kind), sizes)
+        for operand in operands
     ]
     return list(common_sizes(*fitted)), stays_weak
 
@@ -154,8 +156,8 @@ _KINDS: dict[type, frozenset[str]] = {
     float: frozenset(("float", "complex")),
     complex: frozenset(("complex",)),
 }
-_INEXACT_KINDS = {kind: each & {"float", "complex"} for kind, each in _KINDS.items()}
-_NUMERIC_KINDS = {kind: each - {"pred"} for kind, each in _KINDS.items()}
+_INEXACT_KINDS = {kind: names & {"float", "complex"} for kind, names in _KINDS.items()}
+_NUMERIC_KINDS = {kind: names - {"pred"} for kind, names in _KINDS.items()}
 
 
 def promoting(
@@ -191,8 +193,8 @@ def promoting(
         operands, weak = promote(name, lhs, rhs, adjust=adjust)
         return weakly_typed(operation(*operands), weak)
 
-    for each in (promoted, function):
-        each.__name__ = each.__qualname__ = name
+    for variant in (promoted, function):
+        variant.__name__ = variant.__qualname__ = name
     whole = one_program()(promoted)
     return function
 

@@ -24,7 +24,7 @@ _DEFAULT = {"i*": "s64", "f*": "f64", "c*": "c128"}
 @cache
 def _upper_bounds(node: str) -> frozenset[str]:
     return frozenset([node]).union(
-        *[_upper_bounds(above) for each, above in _STEPS if each == node]
+        *[_upper_bounds(above) for below, above in _STEPS if below == node]
     )
 
 
@@ -54,9 +54,9 @@ def _result_type(operands: tuple[tuple[ElementType, bool], ...]) -> tuple[Elemen
     joined = _join(frozenset(named))
     if joined is None:
         problem = "the element types have no common type"
-        shown = [", ".join(kind.name for kind, _ in operands)]
+        details = [", ".join(kind.name for kind, _ in operands)]
         advice = "Convert one side explicitly, with .astype or ops.convert_element_type."
-        raise explain(ShapeError, "promotion", problem, shown, advice)
+        raise explain(ShapeError, "promotion", problem, details, advice)
     return ELEMENT_TYPES[_DEFAULT.get(joined, joined)], all_weak or joined in _DEFAULT
 
 

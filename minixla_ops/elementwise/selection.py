@@ -89,7 +89,7 @@ class Select(Elementwise):
 
     def batch(self, operands, dimensions):
         size = batch_size(operands, dimensions)
-        at = next((each for each in dimensions[1:] if each is not None), 0)
+        at = next((dimension for dimension in dimensions[1:] if dimension is not None), 0)
         values = [*map(move_batch, operands[1:], dimensions[1:], repeat(at), repeat(size))]
         return self(_beside(operands[0], dimensions[0], values[0], at), *values), at
 
@@ -97,15 +97,15 @@ class Select(Elementwise):
 @builds(Select)
 def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     on_true, on_false = tuple_value(on_true), tuple_value(on_false)
-    shapes = [shape_of(each) for each in (pred, on_true, on_false)]
+    shapes = [shape_of(operand) for operand in (pred, on_true, on_false)]
     if not isinstance(shapes[1], TupleShape):
         return Select()(*common_sizes(pred, on_true, on_false))
     if shapes[1] is not shapes[2] or shapes[0] is not Shape(_PRED):
         operands = zip(Select.operands, shapes, strict=True)
         problem = "(C4) select between tuples takes a scalar pred and tuples of one shape"
-        shown = [f"{name} {shape}" for name, shape in operands]
+        details = [f"{name} {shape}" for name, shape in operands]
         advice = "pred must be a scalar pred[], and on_true and on_false tuples of one shape."
-        raise explain(ShapeError, "select", problem, shown, advice)
+        raise explain(ShapeError, "select", problem, details, advice)
     pairs = zip(tuple_leaves(on_true), tuple_leaves(on_false), strict=True)
     return from_leaves(shapes[1], iter([Select()(pred, *pair) for pair in pairs]))
 
@@ -126,8 +126,8 @@ class Undefined(Select):
     def transpose(self, cotangents, operands, linear):
         # But that it stays 0: nobody uses such a result.
         chosen = self(*_replaced(operands, spread(linear, repeat(cotangents))))
-        found = ops.select(ops.eq(cotangents, zeros_like(cotangents)), cotangents, chosen)
-        return spread(linear, repeat(found))
+        zeros = ops.select(ops.eq(cotangents, zeros_like(cotangents)), cotangents, chosen)
+        return spread(linear, repeat(zeros))
 
 
 def _replaced(operands: Sequence[Array], others: Sequence[Array | None]) -> list[Array]:
@@ -170,7 +170,7 @@ class Clamp(Elementwise):
 
     def shape(self, min, operand, max):
         shapes = min, operand, max
-        if len({each.element_type for each in shapes}) > 1:
+        if len({shape.element_type for shape in shapes}) > 1:
             self.refuse("C1", "the element types differ", "Convert with convert_element_type.")
         for name, bound in (("min", min), ("max", max)):
             if bound.rank and bound is not operand:

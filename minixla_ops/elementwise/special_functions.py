@@ -34,7 +34,7 @@ class _Special(Elementwise):
     element_types = FLOATS
     in_double = True
     #: These are computed in f32: MLIR lacks erfc for them.
-    lowered_types = frozenset(each for each in FLOATS if each.bits < 16)
+    lowered_types = frozenset(kind for kind in FLOATS if kind.bits < 16)
 
     def lowered(self, *operands):
         return in_f32(self, *operands)
@@ -303,7 +303,7 @@ class _Sum(_Special, Binary):
     def reference(self, order, x):
         split = kept_program(self._split, (Shape(F64),) * 2)
         joined = kept_program(_joined, (Shape(F64),) * 5)
-        kind, wide = element_type(x.dtype), [cast(each, F64) for each in (order, x)]
+        kind, wide = element_type(x.dtype), [cast(operand, F64) for operand in (order, x)]
         with np.errstate(all="ignore"):
             order, sign, scale, *arguments = apply_elementwise(split, wide)
             sums = [self.numpy(order, x) for x in arguments]
@@ -399,7 +399,7 @@ next_after, polygamma, zeta = map(builder, (NextAfter, Polygamma, Zeta))
 
 #: By chlo's name.
 SPECIAL: dict[str, Operation] = {
-    f"chlo.{each.builder_name}": each()
-    for each in REGISTRY.values()
-    if issubclass(each, _Special) and each is not Erf
+    f"chlo.{operation.builder_name}": operation()
+    for operation in REGISTRY.values()
+    if issubclass(operation, _Special) and operation is not Erf
 }

@@ -37,9 +37,9 @@ class Features:
         self.wide_type = F32 if shape.element_type.bits < 32 else shape.element_type
         self.sizes = shape.dimensions
         self.feature_index = feature_index
-        self.others = [each for each in range(shape.rank) if each != feature_index]
+        self.others = [index for index in range(shape.rank) if index != feature_index]
         #: The number of elements of each feature.
-        self.count = prod([self.sizes[each] for each in self.others])
+        self.count = prod([self.sizes[other] for other in self.others])
 
     def wide(self, *values: ArrayLike) -> list[Array]:
         """The values in the type to compute in."""
@@ -114,14 +114,14 @@ class BatchNorm(Lowered):
 
     def reference(self, *operands):
         # Not by the composition: where both share a formula, neither checks the other.
-        own, at = operands[0].dtype, self.feature_index
-        wide = np.dtype(np.float32) if own.itemsize < 4 else own
+        dtype, at = operands[0].dtype, self.feature_index
+        wide = np.dtype(np.float32) if dtype.itemsize < 4 else dtype
         pairs = enumerate(operands)
-        given = [np.moveaxis(x, at, -1) if index in self.whole else x for index, x in pairs]
+        moved = [np.moveaxis(x, at, -1) if index in self.whole else x for index, x in pairs]
         with np.errstate(all="ignore"):
-            whole, *vectors = self.formula(*[each.astype(wide) for each in given])
-            found = [np.moveaxis(whole, -1, at), *vectors]
-            return as_results([each.astype(own) for each in found])
+            whole, *vectors = self.formula(*[array.astype(wide) for array in moved])
+            results = [np.moveaxis(whole, -1, at), *vectors]
+            return as_results([result.astype(dtype) for result in results])
 
     def lowered(self, *operands):
         along = Features(operands[0], self.feature_index)
@@ -139,7 +139,7 @@ class BatchNorm(Lowered):
             folded.append(batch_dimensions.merge_dimension(moved, at, at))
         places = (feature, 0, 0)[: self.results]
         results = zip(as_tuple(self(*folded)), places, strict=True)
-        split = [batch_dimensions.split_dimension(each, at, size) for each, at in results]
+        split = [batch_dimensions.split_dimension(result, at, size) for result, at in results]
         return as_results(split), as_results(places)
 
 
@@ -187,15 +187,17 @@ class BatchNormTraining(BatchNorm):
 
     def vjp(self, cotangents, operands, results, active):
         of_output, *of_moments = cotangents
-        found: list[Any] = [None, None, None]
+        gradients: list[Any] = [None, None, None]
         if of_output is not None:
             gradient = BatchNormGrad(self.epsilon, self.feature_index)
-            found[:] = gradient(operands[0], operands[1], *results[1:], of_output)
-        if active[0] and any(each is not None for each in of_moments):
+            gradients[:] = gradient(operands[0], operands[1], *results[1:], of_output)
+        if active[0] and any(moment is not None for moment in of_moments):
             program = lowered_program(self, tuple(map(shape_of, operands)))
-            given = program, operands, [None, *of_moments], (True, False, False)
-            found[0] = add_cotangents(found[0], pulled_program(*given)[0])
-        return [each if flag else None for each, flag in zip(found, active, strict=True)]
+            halves = program, operands, [None, *of_moments], (True, False, False)
+            gradients[0] = add_cotangents(gradients[0], pulled_program(*halves)[0])
+        return [
+            gradient if flag else None for gradient, flag in zip(gradients, active, strict=True)
+        ]
 
 
 @register

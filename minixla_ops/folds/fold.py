@@ -73,12 +73,12 @@ class Fold(Operation):
         if monoid in ("max", "min"):
             best, starts = self._split(primals, results)
             of_operand, of_initial = tangents
-            found = None if of_operand is None else self.extreme_jvp(of_operand, primals[0], best)
+            tangent = None if of_operand is None else self.extreme_jvp(of_operand, primals[0], best)
             if starts is None:
-                return found
+                return tangent
             if of_initial is not None:
                 of_initial = ops.broadcast_in_dim(of_initial, array_shape(best).dimensions, ())
-            return ops.select(starts, instantiate(of_initial, best), instantiate(found, best))
+            return ops.select(starts, instantiate(of_initial, best), instantiate(tangent, best))
 
         def apply(pairs: Graph, operands: Values, initials: Values) -> Values:
             return self(*operands, *initials, computation=pairs)
@@ -91,7 +91,9 @@ class Fold(Operation):
         if monoid is None:
             # Linear in the tangents of pairs, whose own values do not matter then.
             pairs = zip(operands, linear, strict=True)
-            filled: list[Any] = [shorthand.zeros(each) if flag else each for each, flag in pairs]
+            filled: list[Any] = [
+                shorthand.zeros(tangent) if flag else tangent for tangent, flag in pairs
+            ]
             return self._program_vjp(cotangents, filled, linear)
         if monoid != "add":
             raise self.not_linear(f"{self.computation.name}: it is linear only where it sums")
@@ -142,7 +144,7 @@ class Fold(Operation):
     def batch(self, operands, dimensions):
         (arrays, initials), (of_arrays, of_initials) = halves(operands), halves(dimensions)
         size = batch_size(operands, dimensions)
-        at = next((each for each in of_arrays if each is not None), 0)
+        at = next((array for array in of_arrays if array is not None), 0)
         columns = zip(arrays, of_arrays, strict=True)
         moved = [move_batch(array, dimension, at, size) for array, dimension in columns]
         operation, out = self.over_batch(at)
@@ -178,11 +180,11 @@ def fold_arguments(
     """What a builder was given: the operands' shapes, all operands, and the computation."""
     operands, init_values = as_sequence(operands), as_sequence(init_values)
     subject = operation.builder_name
-    shapes = operation.array_shapes([shape_of(each, subject) for each in operands])
+    shapes = operation.array_shapes([shape_of(operand, subject) for operand in operands])
     if len(operands) != len(init_values) or not operands:
-        given = [f"{len(operands)} operands", f"{len(init_values)} initial values"]
+        details = [f"{len(operands)} operands", f"{len(init_values)} initial values"]
         problem = "(C1) operands and initial values do not match"
-        raise explain(ShapeError, subject, problem, given, _ONE_EACH)
+        raise explain(ShapeError, subject, problem, details, _ONE_EACH)
     scalars = [Shape(shape.element_type) for shape in shapes]
     graph = computations.computation_of(computation, (*scalars, *scalars), subject)
     return shapes, [*operands, *initial_values(shapes, init_values)], graph
@@ -258,9 +260,9 @@ class Reduce(Fold):
             self.refuse_attribute("C6", "a dimension is named twice")
         kept = self._kept(operands[0].rank)
         results = []
-        for each in operands:
-            sizes = [each.dimensions[at] for at in kept]
-            results.append(Shape(each.element_type, sizes, [each.dynamic[at] for at in kept]))
+        for operand in operands:
+            sizes = [operand.dimensions[at] for at in kept]
+            results.append(Shape(operand.element_type, sizes, [operand.dynamic[at] for at in kept]))
         return as_results(results)
 
     def _kept(self, rank: int) -> list[int]:
@@ -280,7 +282,7 @@ class Reduce(Fold):
             axes = tuple(sorted(self.dimensions_to_reduce))
             return fold_monoid(monoid, arrays[0], axes, initials[0])
         order, sizes = self._order(arrays[0].shape)
-        stacked = [each.transpose(order).reshape(sizes) for each in arrays]
+        stacked = [array.transpose(order).reshape(sizes) for array in arrays]
         return as_results(fold_computation(self.computation, stacked, initials))
 
     def stablehlo(self, emit, operands, shapes, results):
@@ -295,11 +297,15 @@ class Reduce(Fold):
         order, sizes = self._order(array_shape(operands[0]).dimensions)
         if order != sorted(order):
             operands = [ops.transpose(operand, order) for operand in operands]
-        return fold(self.computation, [ops.reshape(each, sizes) for each in operands], initials)
+        return fold(
+            self.computation, [ops.reshape(operand, sizes) for operand in operands], initials
+        )
 
     def over_batch(self, at):
         reduced = shifted(self.dimensions_to_reduce, at)
-        return self.replace(dimensions_to_reduce=reduced), at - sum([each < at for each in reduced])
+        return self.replace(dimensions_to_reduce=reduced), at - sum(
+            [dimension < at for dimension in reduced]
+        )
 
     def sharding_rule(self, *operands):
         rule, count = self.sharding_factors(operands), len(operands) // 2

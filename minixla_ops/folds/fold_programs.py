@@ -60,7 +60,7 @@ def fold_in_order(
 
     `present` says where each row takes part (default: everywhere); its sizes 1 are stretched.
     """
-    running = [_over(each, sizes) for each in initials]
+    running = [_over(initial, sizes) for initial in initials]
     for row, there in zip(rows, repeat(None) if present is None else present, strict=False):
         combined = apply_computation(computation, [*running, *row])
         if there is not None and not there.all():
@@ -140,7 +140,7 @@ def tangents_of_fold(
     `apply` gets the computation that folds them together and two lists that are as long.
     """
     pairs = zip(*tangents, strict=True)
-    moving = tuple([any(each is not None for each in pair) for pair in pairs])
+    moving = tuple([any(tangent is not None for tangent in pair) for pair in pairs])
     if not any(moving):
         return (None,) * len(moving)
     together, carried = paired_computation(computation, moving)
@@ -173,8 +173,8 @@ def paired_computation(
         running, elements = arguments[: count + pairs], arguments[count + pairs :]
         primals = [*running[:count], *elements[:count]]
         outcome = evaluate_graph(derived.graph, [*primals, *running[count:], *elements[count:]])
-        given = map(instantiate, spread(derived.known, outcome[count:]), shapes)
-        return [*outcome[:count], *compress(given, moving)]
+        tangents = map(instantiate, spread(derived.known, outcome[count:]), shapes)
+        return [*outcome[:count], *compress(tangents, moving)]
 
     name = f"jvp_{computation.name}"
     graph = closed_graph(function, [*shapes, *tangents] * 2, "reduce", name).pruned()

@@ -94,7 +94,7 @@ def _with_signs(
 def fold_computation(computation: Graph, arrays: Arrays, initials: Arrays) -> list[np.ndarray]:
     """N arrays of equal dimensions folded over the first, in order, from N scalars."""
     count, *kept = arrays[0].shape
-    rows = ([each[index] for each in arrays] for index in range(count))
+    rows = ([array[index] for array in arrays] for index in range(count))
     return _fold_rows(computation, rows, initials, kept, repeat(np.ones((), np.bool_)))
 
 
@@ -124,7 +124,7 @@ def fold_windows(
     """The elements of N arrays under each position of a window folded in order, from N scalars."""
     base = arrays[0].shape
     filled = map(padded_base, arrays, initials, repeat(window))
-    views = [window_view(each, window) for each in filled]
+    views = [window_view(array, window) for array in filled]
     rows = ([view[(..., *index)] for view in views] for index in np.ndindex(*window.sizes))
     sizes, present = window.positions(base), window.present(base)
     return _fold_rows(computation, rows, initials, sizes, present)

@@ -73,7 +73,7 @@ class ReduceWindow(sliding_windows.Windowed, Fold):
         operands = self.check_operands(shapes)
         self.check_window(operands[0].rank, "C5", "C6")
         sizes = self.window.positions(operands[0].dimensions)
-        return as_results([Shape(each.element_type, sizes) for each in operands])
+        return as_results([Shape(operand.element_type, sizes) for operand in operands])
 
     def reference(self, *operands):
         arrays, initials = halves(operands)
@@ -160,8 +160,8 @@ def reduce_window(
     window_dilations: Sequence[int] | None = None,
 ) -> Any:
     shapes, values, graph = fold_arguments(ReduceWindow, operands, init_values, computation)
-    given = window_dimensions, window_strides, padding, base_dilations, window_dilations
-    window = sliding_windows.resolve_window(shapes[0].dimensions, *given)
+    parameters = window_dimensions, window_strides, padding, base_dilations, window_dilations
+    window = sliding_windows.resolve_window(shapes[0].dimensions, *parameters)
     return ReduceWindow(graph, *window)(*values)
 
 

@@ -66,7 +66,7 @@ def scatter_to_selected(
         (total,) = fold_in_order(scatter, values, next(values), base.dimensions)
         return started(scatter, initial, total)
     for is_chosen, config in rows:
-        hits, values = (pad_with_zeros(each, config) for each in (is_chosen, source))
+        hits, values = (pad_with_zeros(array, config) for array in (is_chosen, source))
         result = ops.select(hits, apply_computation(scatter, [result, values])[0], result)
     return result
 
@@ -95,13 +95,13 @@ def _spread(chosen: ArrayLike, source: Array, window: Window, base: Shape) -> tu
     numbers = np.full(window.strides, -2, np.int32)
     inside = tuple(slice(0, size) for size in window.sizes)
     numbers[inside] = np.arange(math.prod(window.sizes)).reshape(window.sizes)
-    own = ops.broadcast_in_dim(numbers, cells, range(1, 2 * rank, 2))
-    hits = ops.eq(ops.broadcast_in_dim(chosen, cells, range(0, 2 * rank, 2)), own)
+    numbers_of_cells = ops.broadcast_in_dim(numbers, cells, range(1, 2 * rank, 2))
+    hits = ops.eq(ops.broadcast_in_dim(chosen, cells, range(0, 2 * rank, 2)), numbers_of_cells)
     values = ops.broadcast_in_dim(source, cells, range(0, 2 * rank, 2))
     spans = [count * stride for count, stride in zip(counts, window.strides, strict=True)]
     config = [
         (-low, size + low - span, 0)
         for (low, _), size, span in zip(window.padding, base.dimensions, spans, strict=True)
     ]
-    hits, values = (pad_with_zeros(ops.reshape(each, spans), config) for each in (hits, values))
+    hits, values = (pad_with_zeros(ops.reshape(array, spans), config) for array in (hits, values))
     return hits, values

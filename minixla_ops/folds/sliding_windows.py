@@ -108,12 +108,12 @@ class Window(NamedTuple):
         """The window with one more dimension, at `at`, in which it takes elements one by one."""
         units = (1, 1, (0, 0), 1, 1)
         fields: Any = zip(self, units, strict=True)
-        return Window(*[(*each[:at], unit, *each[at:]) for each, unit in fields])
+        return Window(*[(*field[:at], unit, *field[at:]) for field, unit in fields])
 
     def along(self, dimension: int) -> "Window":
         """The window in one of its dimensions alone."""
         fields: Any = self
-        return Window(*[each[dimension : dimension + 1] for each in fields])
+        return Window(*[field[dimension : dimension + 1] for field in fields])
 
     def offsets(self) -> Iterator[tuple[int, ...]]:
         """Where, from the window's position, its elements are, in row-major order."""
@@ -169,7 +169,7 @@ class Windowed(Operation):
         """The window; dilations are 1 where the operation has none."""
         fields: list[Any] = [self.values.get(name) for name in _FIELD_NAMES]
         ones = (1,) * len(fields[0])
-        filled: list[Any] = [ones if each is None else each for each in fields]
+        filled: list[Any] = [ones if field is None else field for field in fields]
         return Window(*filled)
 
     def hlo_attributes(self, shapes):
@@ -189,7 +189,7 @@ def check_entries(
         if len(value) != count:
             problem = f"{name} has {len(value)} entries for {count} {named}"
             operation.refuse_attribute(labels[0], problem, "Give one entry for each.")
-        if any(type(each) is int and each < 1 for each in value):
+        if any(type(number) is int and number < 1 for number in value):
             advice = f"{name} must be positive: at least 1 for each."
             operation.refuse_attribute(labels[1], f"{name} has an entry below 1", advice)
 
@@ -205,7 +205,7 @@ def resolve_window(
     """A builder's arguments as a Window; what is wrong is for the operation to refuse."""
     sizes, strides, dilations = listed(sizes), listed(strides), dilations or (None, None)
     ones, pairs = (1,) * len(base), padding
-    steps = [ones if each is None else listed(each) for each in dilations]
+    steps = [ones if dilation is None else listed(dilation) for dilation in dilations]
     kind = padding.upper() if isinstance(padding, str) else ""
     if kind in ("SAME", "VALID"):
         pairs = ((0, 0),) * len(base)

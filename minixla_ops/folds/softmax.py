@@ -85,7 +85,7 @@ class Softmax(Lowered):
 
     def _spread(self, folded: Array, value: Array) -> Array:
         sizes = array_shape(value).dimensions
-        kept = [each for each in range(len(sizes)) if each not in self.dimensions]
+        kept = [index for index in range(len(sizes)) if index not in self.dimensions]
         return ops.broadcast_in_dim(folded, sizes, kept)
 
     def batch(self, operands, dimensions):

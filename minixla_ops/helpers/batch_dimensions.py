@@ -60,7 +60,7 @@ def add_batch(value: Array, size: int, position: int) -> Array:
 
 def shifted(dimensions: Iterable[int], at: int | None) -> tuple[int, ...]:
     """Numbers of dimensions where there is one more, `at`; None: there is none."""
-    return tuple([each + (at is not None and each >= at) for each in dimensions])
+    return tuple([dimension + (at is not None and dimension >= at) for dimension in dimensions])
 
 
 def move_batch(value: Array, source: int | None, destination: int, size: int) -> Array:
@@ -100,9 +100,11 @@ def batch_by_loop(operation: Operation, operands: Values, dimensions: Places) ->
     members = [operation(*[batch_member(*pair, index) for pair in pairs]) for index in range(size)]
     if members:
         columns = zip(*map(as_tuple, members), strict=True)
-        found = [ops.concat_in_dim([add_batch(x, 1, 0) for x in each], 0) for each in columns]
+        found = [ops.concat_in_dim([add_batch(x, 1, 0) for x in column], 0) for column in columns]
     else:
-        found = [zeros(each.with_dimensions((0, *each.dimensions))) for each in as_tuple(results)]
+        found = [
+            zeros(shape.with_dimensions((0, *shape.dimensions))) for shape in as_tuple(results)
+        ]
     return (tuple(found), (0,) * len(found)) if type(results) is tuple else (found[0], 0)
 
 
@@ -114,13 +116,15 @@ def _members_in_loop(
     moved = [move_dimension(x, at, 0) for x, at in pairs if at is not None]
     shared = [x for x, at in pairs if at is None]
 
-    def step(*given: Array) -> tuple[Array, ...]:
-        elements, fixed = iter(given), iter(given[len(moved) :])
-        found = operation(*[next(fixed if at is None else elements) for at in dimensions])
-        return (*as_tuple(found), *given[len(moved) :])
+    def step(*values: Array) -> tuple[Array, ...]:
+        elements, fixed = iter(values), iter(values[len(moved) :])
+        results_of_member = operation(
+            *[next(fixed if at is None else elements) for at in dimensions]
+        )
+        return (*as_tuple(results_of_member), *values[len(moved) :])
 
-    found = ops.scan(moved, shared, step)
-    return found[: len(found) - len(shared)]
+    scanned = ops.scan(moved, shared, step)
+    return scanned[: len(scanned) - len(shared)]
 
 
 def batch_member(operand: Array, dimension: int | None, index: int) -> Array:

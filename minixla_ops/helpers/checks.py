@@ -9,11 +9,11 @@ def check_dimensions(
     operation: Operation, label: str, operand: Shape, *dimensions: int, of: str = "operand"
 ) -> None:
     """Refuses, for check `label`, what is no dimension of an operand, which is called `of`."""
-    for each in dimensions:
-        if not 0 <= each < operand.rank:
+    for dimension in dimensions:
+        if not 0 <= dimension < operand.rank:
             within = f"Dimensions of {of} must be in [0, {operand.rank})."
             advice = within if operand.rank else "A scalar has no dimension."
-            operation.refuse_attribute(label, f"{of} has no dimension {each}", advice)
+            operation.refuse_attribute(label, f"{of} has no dimension {dimension}", advice)
 
 
 def check_equal_dimensions(

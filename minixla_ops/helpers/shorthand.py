@@ -34,12 +34,12 @@ def splat(value: complex | np.generic, shape: Shape) -> np.ndarray:
     """
     # 0 == -0.0 and 1 == 1.0 == True must not share an entry.
     key = (value.__class__, value if value else repr(value), shape)
-    found = _SPLATS.get(key)
-    if found is None:
+    literal = _SPLATS.get(key)
+    if literal is None:
         with np.errstate(all="ignore"):
             scalar = np.asarray(value).astype(shape.dtype)
-        found = _SPLATS[key] = np.broadcast_to(scalar, shape.dimensions).view(DeclaredArray)
-    return found
+        literal = _SPLATS[key] = np.broadcast_to(scalar, shape.dimensions).view(DeclaredArray)
+    return literal
 
 
 def array_shape(value: object, subject: str = "shape_of") -> Shape:
@@ -66,7 +66,7 @@ def listed(value: Any, depth: int = 1) -> Any:
         members = value if isinstance(value, (str, bytes)) else tuple(value)
     except TypeError:
         return value
-    return members if depth == 1 else tuple([listed(each, depth - 1) for each in members])
+    return members if depth == 1 else tuple([listed(member, depth - 1) for member in members])
 
 
 def repeated(value: Any, count: int, join: Callable[[Any, Any], Any]) -> Any:

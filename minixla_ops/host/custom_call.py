@@ -37,7 +37,7 @@ class _Options(kinds.Attribute):
 
     def canonical(self, value: Any) -> tuple[tuple[str, Any], ...]:
         pairs = value.items() if isinstance(value, Mapping) else value
-        return tuple(sorted((str(name), _option(name, each)) for name, each in pairs))
+        return tuple(sorted((str(name), _option(name, option)) for name, option in pairs))
 
 
 def _option(name: str, value: object) -> object:
@@ -122,23 +122,26 @@ class CustomCall(Operation):
         function = _FUNCTIONS.get(self.target_name)
         if function is None:
             problem = f"the target {self.target_name!r} has no meaning in Python"
-            shown = [f"registered: {', '.join(sorted(_FUNCTIONS)) or 'none'}"]
+            details = [f"registered: {', '.join(sorted(_FUNCTIONS)) or 'none'}"]
             advice = f"Say what it computes: {REGISTERING}."
-            raise explain(TransformError, "custom_call", problem, shown, advice)
+            raise explain(TransformError, "custom_call", problem, details, advice)
         options = {
-            name: np.asarray(given[1], given[0])[()] if isinstance(given, tuple) else given
-            for name, given in self.options
+            name: np.asarray(option[1], option[0])[()] if isinstance(option, tuple) else option
+            for name, option in self.options
         }
         outcome = function(*args, **options)
-        found = outcome if isinstance(outcome, (tuple, list)) else (outcome,)
-        arrays = tuple(map(np.asarray, found))
+        results = outcome if isinstance(outcome, (tuple, list)) else (outcome,)
+        arrays = tuple(map(np.asarray, results))
         wanted = [(shape.dimensions, shape.dtype) for shape in self.shapes]  # type: ignore[union-attr]  # no tuples
-        if [(each.shape, each.dtype) for each in arrays] != wanted:
+        if [(array.shape, array.dtype) for array in arrays] != wanted:
             problem = f"the function of {self.target_name!r} gave other results than declared"
-            given = [f"{each.dtype}{list(each.shape)}" for each in arrays]
-            shown = [f"declared: {', '.join(map(str, self.shapes))}", f"given: {', '.join(given)}"]
+            given = [f"{array.dtype}{list(array.shape)}" for array in arrays]
+            details = [
+                f"declared: {', '.join(map(str, self.shapes))}",
+                f"given: {', '.join(given)}",
+            ]
             advice = "Return one array for each shape, of its element type and dimensions."
-            raise explain(ShapeError, "custom_call", problem, shown, advice)
+            raise explain(ShapeError, "custom_call", problem, details, advice)
         return arrays
 
     def _refuse_callback(self) -> None:
@@ -218,9 +221,9 @@ def register_custom_call(target_name: str, function: Callable[..., object]) -> N
     target_name = CustomCall.fields["target_name"].checked("register_custom_call", target_name)
     if _FUNCTIONS.setdefault(target_name, function) is not function:
         problem = f"the target {target_name!r} has a function already"
-        shown = [f"registered: {_FUNCTIONS[target_name]!r}", f"given: {function!r}"]
+        details = [f"registered: {_FUNCTIONS[target_name]!r}", f"given: {function!r}"]
         advice = "Targets are known in the whole process: put the project's name in front."
-        raise explain(AttributeValueError, "register_custom_call", problem, shown, advice)
+        raise explain(AttributeValueError, "register_custom_call", problem, details, advice)
 
 
 @builds(CustomCall)
@@ -234,8 +237,8 @@ def custom_call(
 ) -> Any:
     is_single = isinstance(shape, Shape)
     shapes = (shape,) if is_single else listed(getattr(shape, "elements", shape))
-    given: Any = shapes, {} if attributes is None else attributes, has_side_effect, api_version
-    results = CustomCall(target_name, *given)(*operand_list(args, "custom_call", "args"))
+    declared: Any = shapes, {} if attributes is None else attributes, has_side_effect, api_version
+    results = CustomCall(target_name, *declared)(*operand_list(args, "custom_call", "args"))
     if isinstance(shape, TupleShape):
         return ops.tuple(results)
     return results[0] if is_single else results

@@ -64,7 +64,7 @@ class Infeed(Transfer):
     missing_rules = {"batch": "every member of a batch reads the one item: no operand is batched"}
 
     def shape(self, *token):
-        if not all(isinstance(each, Shape) for each in self.received()):
+        if not all(isinstance(shape, Shape) for shape in self.received()):
             self.refuse_attribute("C1", "the shape is nested", "Give a tuple of arrays.")
         _, has_token = self.split("C2", token)
         return (self.output_shape, TOKEN) if has_token else self.output_shape

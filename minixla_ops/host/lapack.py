@@ -45,9 +45,9 @@ def lapack_routine(target: str) -> tuple[str, str] | None:
 
 def letters(options: dict[str, object] | None, *names: str) -> str:
     """The characters that options of LAPACK stand for; none where one is missing."""
-    found = [(options or {}).get(name) for name in names]
-    codes = [each[1] if isinstance(each, tuple) else each for each in found]
-    is_text = all(isinstance(each, int) and ord("A") <= each <= ord("Z") for each in codes)
+    values = [(options or {}).get(name) for name in names]
+    codes = [value[1] if isinstance(value, tuple) else value for value in values]
+    is_text = all(isinstance(code, int) and ord("A") <= code <= ord("Z") for code in codes)
     return "".join(map(chr, codes)) if is_text else ""  # type: ignore[arg-type]  # integers
 
 
@@ -93,8 +93,8 @@ class LapackCall(CustomCall):
         signature, routine = _signature(name), lapack_routine(name)
         assert signature and routine, "importers make calls of known routines only"
         kind = _TYPES[routine[0]]
-        found = _fits(kind, [*signature[0], *signature[1]], [*args, *shapes])
-        if len(args) != len(signature[0]) or not found:
+        fitting = _fits(kind, [*signature[0], *signature[1]], [*args, *shapes])
+        if len(args) != len(signature[0]) or not fitting:
             wanted = " -> ".join(map(" ".join, signature))
             problem = f"{name} cannot take or give arrays of these shapes: it is {wanted}"
             advice = "T is its element type, R real, C complex, I s32; letters after it are sizes."
@@ -111,25 +111,25 @@ class LapackCall(CustomCall):
         if function is None:
             problem = f"LAPACK's routine {name} has no meaning in NumPy"
             advice = f"Run it by XLA (mx.jit), or say what it computes: {REGISTERING}."
-            shown = [f"target_name = {target_name!r}"]
-            raise explain(TransformError, self.builder_name, problem, shown, advice)
+            details = [f"target_name = {target_name!r}"]
+            raise explain(TransformError, self.builder_name, problem, details, advice)
         options = dict(self.options)
-        given = {n: v if isinstance(v, bool) else letters(options, n) for n, v in self.options}
+        keywords = {n: v if isinstance(v, bool) else letters(options, n) for n, v in self.options}
         try:
-            inspect.signature(function).bind(*args, **given)
+            inspect.signature(function).bind(*args, **keywords)
             for option, declared in get_type_hints(function).items():
                 letters_ = get_args(declared) if get_origin(declared) is Literal else ()
-                if letters_ and given[option] not in letters_:
-                    problem = f"{option} is {given[option]!r}, not one of {', '.join(letters_)}"
+                if letters_ and keywords[option] not in letters_:
+                    problem = f"{option} is {keywords[option]!r}, not one of {', '.join(letters_)}"
                     raise TypeError(problem)
         except TypeError as error:
             problem = f"{target_name} is not given the options that it takes: {error}"
-            shown = [f"attributes: {given}"]
+            details = [f"attributes: {keywords}"]
             advice = "Give those with which JAX calls the routine."
-            raise explain(TransformError, self.builder_name, problem, shown, advice) from None
+            raise explain(TransformError, self.builder_name, problem, details, advice) from None
         double = [a if a.dtype.kind == "i" else a.astype(np.result_type(a, float)) for a in args]
         with np.errstate(all="ignore"):
-            found = function(*double, **given)
+            found = function(*double, **keywords)
         # With parts as wide as the operands', which may be in double.
         parts = args[0].real.dtype
         dtypes = {"i": np.int32, "f": parts, "c": np.result_type(parts, np.complex64)}
@@ -146,7 +146,9 @@ class LapackCall(CustomCall):
             return ""
         arrays = self.array_shapes(shapes)
         batch = arrays[0].rank - len(signature[0][0]) + 1
-        return sharding_hints(batch, arrays, [each for each in results if isinstance(each, Shape)])
+        return sharding_hints(
+            batch, arrays, [result for result in results if isinstance(result, Shape)]
+        )
 
     def batch(self, operands, dimensions):
         fronts, size = to_front(operands, dimensions)
@@ -171,16 +173,18 @@ def _fits(kind: ElementType, pattern: Sequence[str], shapes: Sequence[AnyShape])
         rank = len(letters_) - 1
         if not isinstance(shape, Shape) or shape.rank < rank or shape.is_dynamic:
             return False
-        own = shape.dimensions[shape.rank - rank :]
-        pairs = zip(letters_[1:], own, strict=True)
+        dimensions = shape.dimensions[shape.rank - rank :]
+        pairs = zip(letters_[1:], dimensions, strict=True)
         is_wrong = shape.element_type is not kinds[letters_[0]]
         if is_wrong or any(sizes.setdefault(name, size) != size for name, size in pairs):
             return False
         batches.add(shape.dimensions[: shape.rank - rank])
     m, n = sizes.get("m", 0), sizes.get("n", 0)
     least = min(m, n)
-    known = {"k": (least,), "d": (max(n - 1, 0),), "u": (m, least), "v": (n, least)}
-    is_known = all(sizes[name] in allowed for name, allowed in known.items() if name in sizes)
+    sizes_of_letters = {"k": (least,), "d": (max(n - 1, 0),), "u": (m, least), "v": (n, least)}
+    is_known = all(
+        sizes[name] in allowed for name, allowed in sizes_of_letters.items() if name in sizes
+    )
     return (
         is_known
         and len(batches) == 1
@@ -196,12 +200,16 @@ def with_layouts(call: CustomCall, shapes: Sequence[AnyShape], are_free: bool) -
 
     Where none is declared they are row-major; if they are free, the target's.
     """
-    kind, given = CustomCall, [call.values[name] for name in _LAYOUTS]
+    kind, layouts_given = CustomCall, [call.values[name] for name in _LAYOUTS]
     rows = tuple([tuple(map(_row_major, side)) for side in (shapes, call.shapes)])
     columns = column_major(call.target_name, shapes) if call.api_version == 4 else None
     free = columns if are_free else rows
-    layouts = [None if each == row else each for each, row in zip(given, rows, strict=True)]
-    if columns and columns == tuple([a or b for a, b in zip(given, free or rows, strict=True)]):
+    layouts = [
+        None if layout == row else layout for layout, row in zip(layouts_given, rows, strict=True)
+    ]
+    if columns and columns == tuple(
+        [a or b for a, b in zip(layouts_given, free or rows, strict=True)]
+    ):
         kind, layouts = LapackCall, [*columns]
     return kind(**{**call.values, **dict(zip(_LAYOUTS, layouts, strict=True))})
 

@@ -64,10 +64,10 @@ def parameter(parameter_number: int, shape: AnyShape, name: str = "") -> Any:
     number = operation.parameter_number
     if type(trace) is not GraphTrace:
         problem = f"no program is being traced here, but {trace.transformation} is at work"
-        shown = [f"parameter {number} {name}: {shape}".replace(" :", ":")]
-        given = "mx.make_graph, mx.jit, or an operation that takes a computation"
-        advice = f"Call it in a function given to {given}; elsewhere use the function's argument."
-        raise explain(TransformError, "parameter", problem, shown, advice)
+        details = [f"parameter {number} {name}: {shape}".replace(" :", ":")]
+        where = "mx.make_graph, mx.jit, or an operation that takes a computation"
+        advice = f"Call it in a function given to {where}; elsewhere use the function's argument."
+        raise explain(TransformError, "parameter", problem, details, advice)
     shapes = [value.shape for value in trace.inputs]
     listed = [f"parameter {number}: {shape}", f"inputs ({', '.join(map(str, shapes))})"]
     if number == len(shapes) and trace.open_inputs:

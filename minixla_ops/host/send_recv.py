@@ -112,9 +112,9 @@ class _Done(_OnChannel):
         return as_results([elements[index] for index in self.given])
 
     def stablehlo(self, emit, operands, shapes, results):
-        given = "stablehlo.get_tuple_element", operands, shapes
+        member = "stablehlo.get_tuple_element", operands, shapes
         pairs = zip([f"{index} : i32" for index in self.given], results, strict=True)
-        return [emit.operation(*given, [result], index=index)[0] for index, result in pairs]
+        return [emit.operation(*member, [result], index=index)[0] for index, result in pairs]
 
 
 @register
@@ -194,7 +194,7 @@ class RecvDone(_Done):
         value, buffer = current_process().finish_receive(int(context[1])), context[0]
         value = np.asarray(value)
         if (value.dtype, value.shape) != (buffer.dtype, buffer.shape):
-            sent, wanted = [f"{each.dtype}{list(each.shape)}" for each in (value, buffer)]
+            sent, wanted = [f"{array.dtype}{list(array.shape)}" for array in (value, buffer)]
             self.refuse("C2", f"{sent} is sent, {wanted} received")
         return value, None
 

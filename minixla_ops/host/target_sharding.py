@@ -38,10 +38,10 @@ def _reduced(rule: RuleBuilder) -> None:
     absent, scalars = [ABSENT] * count, [ABSENT] * (len(rule.operand_sizes) - count)
     pairs = zip(rule.operand_sizes[0], rule.result_sizes[0], strict=True)
     for index, (size, kept) in enumerate(pairs):
-        own = [index] * count
-        rule.add([*own, *scalars], own if size == kept else absent, size)
+        factors = [index] * count
+        rule.add([*factors, *scalars], factors if size == kept else absent, size)
         if size != kept:
-            rule.add([*absent, *scalars], own, kept, NEED_REPLICATION, blocked=True)
+            rule.add([*absent, *scalars], factors, kept, NEED_REPLICATION, blocked=True)
 
 
 def _eigen(rule: RuleBuilder) -> None:
@@ -59,14 +59,14 @@ def _reflectors(rule: RuleBuilder) -> None:
     tensors, rows = [*rule.operand_sizes, *rule.result_sizes], len(sizes) - 2
 
     def add(of_matrices: int, of_vectors: int, size: int) -> None:
-        places = [of_matrices if len(each) == len(sizes) else of_vectors for each in tensors]
+        places = [of_matrices if len(tensor) == len(sizes) else of_vectors for tensor in tensors]
         rule.add(places[:count], places[count:], size, NEED_REPLICATION)
 
     for index in range(rows):
         rule.same(index, sizes[index])
     add(rows, ABSENT, sizes[rows])
     add(rows + 1, ABSENT, sizes[rows + 1])
-    add(ABSENT, rows, next(each[-1] for each in tensors if len(each) < len(sizes)))
+    add(ABSENT, rows, next(tensor[-1] for tensor in tensors if len(tensor) < len(sizes)))
 
 
 _POINTWISE = (

@@ -35,15 +35,15 @@ def meaning(
 ) -> _Function | None:
     """The function that a CustomCall means; None where that is not known."""
     routine = lapack_routine(call.target_name)
-    found = _LAPACK.get(routine[1]) if routine is not None else _MEANINGS.get(call.target_name)
-    if found is None and (kind := _factorizations().get(call.target_name)) is not None:
+    entry = _LAPACK.get(routine[1]) if routine is not None else _MEANINGS.get(call.target_name)
+    if entry is None and (kind := _factorizations().get(call.target_name)) is not None:
         return _factors(kind)(call, shapes, programs)
-    if found is None or not all(isinstance(each, Shape) for each in (*shapes, *call.shapes)):
+    if entry is None or not all(isinstance(shape, Shape) for shape in (*shapes, *call.shapes)):
         return None
-    given, *counts = found
-    own = len(shapes), len(call.shapes)
-    fits = all(wanted in (count, None) for wanted, count in zip(counts, own, strict=True))
-    return given(call, shapes, programs) if fits else None
+    apply, *counts = entry
+    lengths = len(shapes), len(call.shapes)
+    fits = all(wanted in (count, None) for wanted, count in zip(counts, lengths, strict=True))
+    return apply(call, shapes, programs) if fits else None
 
 
 def _top_k(call: Any, shapes: Sequence[Shape], programs: Sequence[Graph]) -> _Function | None:
@@ -105,7 +105,7 @@ def _by_options(kind: Any) -> dict[frozenset[tuple[str, str]], Operation]:
     """Every Cholesky or TriangularSolve, by the letters of the options of LAPACK's routine."""
     choices = [getattr(field.kind, "names", (False, True)) for field in kind.fields.values()]
     every = starmap(kind, product(*choices))
-    return {frozenset(each.lapack_options().items()): each for each in every}
+    return {frozenset(operation.lapack_options().items()): operation for operation in every}
 
 
 def _of_options(kind: type[Operation], call: CustomCall) -> Any:
@@ -124,13 +124,13 @@ def _cholesky(call: Any, shapes: Sequence[Shape], programs: Sequence[Graph]) -> 
     first = (*shape.dimensions[:-2], *[min(size, 1) for size in shape.dimensions[-2:]])
 
     def factor(a: Array) -> tuple[Array, Array]:
-        found = cholesky(a)
-        rows, columns = (ops.iota(counts, rank - each) for each in (2, 1))
+        triangle = cholesky(a)
+        rows, columns = (ops.iota(counts, rank - dimension) for dimension in (2, 1))
         inside = ops.ge(rows, columns) if cholesky.lower else ops.le(rows, columns)
-        corner = ops.slice(found, (0,) * rank, first)
+        corner = ops.slice(triangle, (0,) * rank, first)
         failed = ops.reduce(ops.ne(corner, corner), False, ops.or_, (rank - 2, rank - 1))
         info = ops.convert_element_type(failed, call.shapes[1].element_type)
-        return ops.select(inside, found, a), info
+        return ops.select(inside, triangle, a), info
 
     return None if cholesky is None else factor
 
@@ -159,7 +159,7 @@ def _factors(kind: type[Factorization]) -> Callable[..., _Function | None]:
 
 def _lu(call: Any, shapes: Sequence[Shape], programs: Sequence[Graph]) -> _Function | None:
     """LAPACK's getrf: rows count from 1; and where the first 0 on the diagonal is, from 1, or 0."""
-    (shape,), declared = shapes, [each.dimensions for each in call.shapes]
+    (shape,), declared = shapes, [shape.dimensions for shape in call.shapes]
     count = min(shape.dimensions[-2:], default=0)
     batch = shape.dimensions[:-2]
     if declared != [shape.dimensions, (*batch, count), batch]:
@@ -189,20 +189,22 @@ def _decomposed(
         operation, count = _of_options(kind, call), len(call.shapes)
 
         def results(a: Array) -> list[Any]:
-            found = as_tuple(operation(a))
-            values = found[len(found) == 3]  # the middle one of u, s and vh
+            outputs = as_tuple(operation(a))
+            values = outputs[len(outputs) == 3]  # the middle one of u, s and vh
             is_lost = ops.reduce(ops.ne(values, values), False, ops.or_, (array_shape(a).rank - 2,))
             info = ops.convert_element_type(is_lost, call.shapes[-1].element_type)
-            known = {**placed(a, *found), count - 1: info}
-            return [known[at] if at in known else zeros(call.shapes[at]) for at in range(count)]
+            by_index = {**placed(a, *outputs), count - 1: info}
+            return [
+                by_index[at] if at in by_index else zeros(call.shapes[at]) for at in range(count)
+            ]
 
         return None if operation is None else results
 
     return meant
 
 
-def _of_svd(a: Array, *found: Array) -> dict[int, Array]:
-    return {0: a, **dict(zip((2, 1, 3) if len(found) == 3 else (1,), found, strict=True))}
+def _of_svd(a: Array, *factors: Array) -> dict[int, Array]:
+    return {0: a, **dict(zip((2, 1, 3) if len(factors) == 3 else (1,), factors, strict=True))}
 
 
 def _of_eig(a: Array, values: Array, *vectors: Array) -> dict[int, Array]:

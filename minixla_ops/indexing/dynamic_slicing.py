@@ -52,7 +52,7 @@ class AtStartIndices(Operation):
         # XLA wraps the limit of the clamp into a narrow type, and misreads 2 and 4 bits.
         first = len(self.operands) - 1
         starts = shapes[first:]
-        wide = [each if each.element_type.bits >= 32 else Shape("s32") for each in starts]
+        wide = [start if start.element_type.bits >= 32 else Shape("s32") for start in starts]
         types = [*shapes[:first], *wide]
         converted = emit_converted(emit, operands, shapes, types)
         return super().stablehlo(emit, converted, types, results)
@@ -113,7 +113,7 @@ class DynamicSlice(AtStartIndices):
 
     def batch(self, operands, dimensions):
         (operand, *starts), (at, *starts_at) = operands, dimensions
-        if any(each is not None for each in starts_at):
+        if any(at is not None for at in starts_at):
             whole = tuple(range(len(starts)))
             gather = Gather(GatherDimensionNumbers(whole, (), whole, 0), self.slice_sizes)
             vectors = _index_vectors(starts, starts_at, batch_size(operands, dimensions))
@@ -188,14 +188,14 @@ class DynamicUpdateSlice(AtStartIndices):
     def batch(self, operands, dimensions):
         (operand, update, *starts), (at, update_at, *starts_at) = operands, dimensions
         size = batch_size(operands, dimensions)
-        if any(each is not None for each in starts_at):
+        if any(at is not None for at in starts_at):
             one, box_of_one = map(array_shape, member_shapes(operands, dimensions)[:2])
             whole = tuple(range(one.rank))
             numbers = ScatterDimensionNumbers(whole, (), whole, 0)
             computation = computation_of(overwrite, [Shape(one.element_type)] * 2, self.name)
             scatter = Scatter(numbers, computation, unique_indices=True, indices_in_bounds=True)
-            given = numbers._replace(index_vector_dim=1), one.dimensions, box_of_one.dimensions
-            clamped = clamped_starts(_index_vectors(starts, starts_at, size), *given)
+            windows = numbers._replace(index_vector_dim=1), one.dimensions, box_of_one.dimensions
+            clamped = clamped_starts(_index_vectors(starts, starts_at, size), *windows)
             return scatter.batch([operand, clamped, update], [at, 0, update_at])
         operand, update = move_batch(operand, at, 0, size), move_batch(update, update_at, 0, size)
         return dynamic_update_slice(operand, update, [0, *starts]), 0

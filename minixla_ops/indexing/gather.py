@@ -75,7 +75,7 @@ class Gather(indexed_windows.IndexedWindows):
         inner = index_numbers.window_dimensions(operand.rank, numbers)
         window = [self.slice_sizes[d] for d in inner]
         at, parts = numbers.index_vector_dim, (start_indices.dimensions, start_indices.dynamic)
-        outer, flags = (index_numbers.without_vectors(each, at) for each in parts)
+        outer, flags = (index_numbers.without_vectors(part, at) for part in parts)
         sizes = index_numbers.interleaved(outer, window, numbers.offset_dims)
         dynamic = index_numbers.interleaved(flags, [False] * len(window), numbers.offset_dims)
         result = Shape(operand.element_type, sizes, dynamic)
@@ -103,12 +103,12 @@ class Gather(indexed_windows.IndexedWindows):
     def transpose(self, cotangents, operands, linear):
         operand, indices = operands
         shape, numbers = array_shape(operand), self.dimension_numbers
-        given = numbers, shape.dimensions, self.slice_sizes
-        starts = window_bounds.clamped_starts(indices, *given)
+        windows = numbers, shape.dimensions, self.slice_sizes
+        starts = window_bounds.clamped_starts(indices, *windows)
         # Clamping keeps the order of single components, but not that of whole vectors.
         is_sorted = self.indices_are_sorted and len(numbers.start_index_map) == 1
-        given = starts, cotangents, ops.add, index_numbers.ScatterDimensionNumbers(*numbers)
-        return ops.scatter(zeros(shape), *given, is_sorted, indices_in_bounds=True), None
+        windows = starts, cotangents, ops.add, index_numbers.ScatterDimensionNumbers(*numbers)
+        return ops.scatter(zeros(shape), *windows, is_sorted, indices_in_bounds=True), None
 
     def batch(self, operands, dimensions):
         operand_at, indices_at = dimensions
@@ -117,9 +117,9 @@ class Gather(indexed_windows.IndexedWindows):
             size = batch_size(operands, dimensions)
             sizes.insert(operand_at, size if indices_at is None else min(size, 1))
         rank = array_shape(self.infer(member_shapes(operands, dimensions))).rank
-        given = (len(self.slice_sizes), rank), dimensions
+        ranks = (len(self.slice_sizes), rank), dimensions
         wanted = operand_at if indices_at is None else indices_at
-        whole, out = index_numbers.batched_numbers(numbers, *given, wanted or 0)
+        whole, out = index_numbers.batched_numbers(numbers, *ranks, wanted or 0)
         is_sorted = self.indices_are_sorted and indices_at is None
         return Gather(whole, tuple(sizes), is_sorted)(*operands), out
 
@@ -127,17 +127,23 @@ class Gather(indexed_windows.IndexedWindows):
         rule = self.sharding_factors((operand, start_indices))
         sizes, (result,) = operand.dimensions, rule.result_sizes
 
-        def add(own: int, along: int, index: int, size: int, kind: str) -> None:
+        def add(operand_dimension: int, along: int, index: int, size: int, kind: str) -> None:
             # Nothing is summed along a dimension of one element.
             kind = NEED_REPLICATION if size == 1 and kind == REDUCTION else kind
-            rule.add([own, along], [index], size, kind)
+            rule.add([operand_dimension, along], [index], size, kind)
 
-        def add_part(own: int, index: int) -> None:
+        def add_part(operand_dimension: int, index: int) -> None:
             if result[index] == 1:
-                add(own, ABSENT, ABSENT, sizes[own], REDUCTION)
+                add(operand_dimension, ABSENT, ABSENT, sizes[operand_dimension], REDUCTION)
                 add(ABSENT, ABSENT, index, 1, NEED_REPLICATION)
             else:
-                rule.add([own, ABSENT], [index], sizes[own], NEED_REPLICATION, blocked=True)
+                rule.add(
+                    [operand_dimension, ABSENT],
+                    [index],
+                    sizes[operand_dimension],
+                    NEED_REPLICATION,
+                    blocked=True,
+                )
 
         arrays = sizes, start_indices.dimensions, result
         self.add_factors(arrays, add, add_part, PASS_THROUGH, REDUCTION)

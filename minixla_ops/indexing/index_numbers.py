@@ -85,9 +85,9 @@ class NumbersAttribute(Attribute):
     def __init__(self, kind: type[GatherDimensionNumbers] | type[ScatterDimensionNumbers]) -> None:
         self.kind, self.takes, self.description = kind, kind.__name__, f"a {kind.__name__}"
         renamed = {"operand_batching_dims": "input_batching_dims"}
-        own = renamed if kind is ScatterDimensionNumbers else {}
+        names = renamed if kind is ScatterDimensionNumbers else {}
         #: What XLA calls the fields.
-        self.names = [own.get(name, name) for name in kind._fields]
+        self.names = [names.get(name, name) for name in kind._fields]
 
     def canonical(self, value: object) -> IndexNumbers:
         if not isinstance(value, self.kind):
@@ -96,28 +96,30 @@ class NumbersAttribute(Attribute):
             **dict.fromkeys(value._fields, Integers()),
             "index_vector_dim": Integer(),
         }
-        fields: list[Any] = [kinds[n].canonical(each) for n, each in value._asdict().items()]
+        fields: list[Any] = [kinds[n].canonical(field) for n, field in value._asdict().items()]
         return self.kind(*fields)
 
     def stablehlo(self, value: IndexNumbers) -> str:
         pairs = [pair for pair in zip(self.names, value, strict=True) if pair[1] != ()]
-        texts = [f"{n} = {list(each) if isinstance(each, tuple) else each}" for n, each in pairs]
+        texts = [
+            f"{n} = {list(number) if isinstance(number, tuple) else number}" for n, number in pairs
+        ]
         kind = self.kind.__name__.removesuffix("DimensionNumbers").lower()
         return f"#stablehlo.{kind}<{', '.join(texts)}>"
 
     def read(self, written: str) -> IndexNumbers:
-        given = {"index_vector_dim": 0, **written_fields(written)}
-        return self.kind(*[given.get(name, ()) for name in self.names])
+        fields = {"index_vector_dim": 0, **written_fields(written)}
+        return self.kind(*[fields.get(name, ()) for name in self.names])
 
     def hlo(self, value: IndexNumbers) -> dict[str, Any]:
         """Attributes by themselves, empty batching dimensions left out."""
         pairs = zip(self.names, value, strict=True)
-        return {n: None if each == () and "batching" in n else each for n, each in pairs}
+        return {n: None if number == () and "batching" in n else number for n, number in pairs}
 
 
-def without_vectors(each: Sequence[_T], index_vector_dim: int) -> tuple[_T, ...]:
+def without_vectors(items: Sequence[_T], index_vector_dim: int) -> tuple[_T, ...]:
     """What there is for each dimension of the indices, but for that which holds the vectors."""
-    return (*each[:index_vector_dim], *each[index_vector_dim + 1 :])
+    return (*items[:index_vector_dim], *items[index_vector_dim + 1 :])
 
 
 @lru_cache(maxsize=4096)
@@ -144,8 +146,8 @@ def outer_dimensions(rank: int, numbers: IndexNumbers) -> tuple[int, ...]:
 def interleaved(outer: Iterable[_T], window: Iterable[_T], window_dims: Sizes) -> tuple[_T, ...]:
     """Something for each dimension: `window`'s at the places `window_dims`, `outer`'s elsewhere."""
     merged = list(outer)
-    for dimension, each in zip(window_dims, window, strict=True):  # they ascend
-        merged.insert(dimension, each)
+    for dimension, size in zip(window_dims, window, strict=True):  # they ascend
+        merged.insert(dimension, size)
     return tuple(merged)
 
 
@@ -162,7 +164,9 @@ def batched_numbers(
     if indices_at is None:
         assert operand_at is not None
         places: Sequence[int] = numbers[0]
-        before = sum(each < operand_at for each in window_dimensions(operand_rank, numbers))
+        before = sum(
+            dimension < operand_at for dimension in window_dimensions(operand_rank, numbers)
+        )
     else:
         places = outer_dimensions(outer_rank, numbers)
         before = indices_at - (numbers.index_vector_dim < indices_at)
@@ -173,7 +177,7 @@ def batched_numbers(
     if indices_at is None:
         window_dims = tuple(sorted((*window_dims, outer_at)))
     fields = *numbers[1:3], numbers[4]
-    absent, mapped, own = (shifted(each, operand_at) for each in fields)
+    absent, mapped, own = (shifted(field, operand_at) for field in fields)
     pairs = {*zip(own, shifted(numbers[5], indices_at), strict=True)}
     if operand_at is not None and indices_at is not None:
         pairs.add((operand_at, indices_at))

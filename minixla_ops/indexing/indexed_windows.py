@@ -69,14 +69,18 @@ class IndexedWindows(Operation):
             advice = "Give the operand dimension of each component, or move index_vector_dim."
             self.refuse_attribute("C3", problem, advice)
         named = [*mapped, *numbers[4]]
-        if len(set(named)) != len(named) or any(not 0 <= each < operand.rank for each in mapped):
+        if len(set(named)) != len(named) or any(
+            not 0 <= dimension < operand.rank for dimension in mapped
+        ):
             problem = f"{name} must name different dimensions of the operand, none of them in"
             advice = f"Entries must be in [0, {operand.rank})."
             self.refuse_attribute("C4", f"{problem} {numbers._fields[4]}", advice)
 
     def _check_ascending(self, label: str, field: int, rank: int) -> None:
         listed = self.dimension_numbers[field]
-        if list(listed) != sorted(set(listed)) or any(not 0 <= each < rank for each in listed):
+        if list(listed) != sorted(set(listed)) or any(
+            not 0 <= dimension < rank for dimension in listed
+        ):
             name = self.dimension_numbers._fields[field]
             problem = f"{name} must ascend, without repeats, within [0, {rank})"
             advice = "Sort the dimensions; where their order matters, transpose the array."
@@ -84,14 +88,14 @@ class IndexedWindows(Operation):
 
     def _check_batching(self, operand: Shape, indices: Shape) -> None:
         numbers: IndexNumbers = self.dimension_numbers
-        own, name, listed = *numbers._fields[4:], numbers[5]
-        in_range = all(0 <= each < indices.rank for each in listed)
+        batching, name, listed = *numbers._fields[4:], numbers[5]
+        in_range = all(0 <= dimension < indices.rank for dimension in listed)
         if not in_range or len(set(listed)) != len(listed) or numbers.index_vector_dim in listed:
             problem = f"{name} must name different dimensions of the indices, not index_vector_dim"
             self.refuse_attribute("C8", problem, f"Entries must be in [0, {indices.rank}).")
-        sizes = [operand.dimensions[each] for each in numbers[4]]
-        if sizes != [indices.dimensions[each] for each in listed]:
-            self.refuse("C9", f"{own} and {name} differ in number or in size")
+        sizes = [operand.dimensions[number] for number in numbers[4]]
+        if sizes != [indices.dimensions[dimension] for dimension in listed]:
+            self.refuse("C9", f"{batching} and {name} differ in number or in size")
 
     def add_factors(
         self, arrays: Sequence[Sizes], add: Adding, add_part: AddingPart, apart: str, absent: str
@@ -113,14 +117,20 @@ class IndexedWindows(Operation):
         for index, size in enumerate(windows):
             if index not in numbers[0]:
                 along = next(outer)
-                own = batching.get(along, ABSENT)
-                add(own, along, index, size, apart if own == ABSENT else PASS_THROUGH)
-            elif operand[own := next(inner)] == size:
-                add(own, ABSENT, index, size, PASS_THROUGH)
+                operand_dimension = batching.get(along, ABSENT)
+                add(
+                    operand_dimension,
+                    along,
+                    index,
+                    size,
+                    apart if operand_dimension == ABSENT else PASS_THROUGH,
+                )
+            elif operand[operand_dimension := next(inner)] == size:
+                add(operand_dimension, ABSENT, index, size, PASS_THROUGH)
             else:
-                add_part(own, index)
-        for own in numbers[1]:
-            add(own, ABSENT, ABSENT, operand[own], absent)
+                add_part(operand_dimension, index)
+        for operand_dimension in numbers[1]:
+            add(operand_dimension, ABSENT, ABSENT, operand[operand_dimension], absent)
         if at < len(indices):
             add(ABSENT, at, ABSENT, indices[at], NEED_REPLICATION)
 

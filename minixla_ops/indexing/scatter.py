@@ -167,9 +167,9 @@ class Scatter(indexed_windows.IndexedWindows):
         config, moved = window_bounds.into_padding(indices, numbers, sizes, windows)
         # In the frame, windows may meet that have no target in common, and be in another order.
         inside = Scatter(numbers, self.update_computation, indices_in_bounds=True)
-        framed = [window_bounds.framed(each, config) for each in operands]
+        framed = [window_bounds.framed(operand, config) for operand in operands]
         results = inside(*framed, moved, *updates)
-        return [window_bounds.unframed(each, config) for each in as_tuple(results)]
+        return [window_bounds.unframed(result, config) for result in as_tuple(results)]
 
     def _with_index_component(self, *values: Array) -> Sequence[Array]:
         """XLA may drop windows that no index leads to: here one more dimension has index 0."""
@@ -177,14 +177,14 @@ class Scatter(indexed_windows.IndexedWindows):
         numbers = self.dimension_numbers
         sizes, at = array_shape(operands[0]).dimensions, numbers.index_vector_dim
         outer = index_numbers.without_vectors(array_shape(indices).dimensions, at)
-        inserted, batching = (shifted(each, 0) for each in (numbers[1], numbers[4]))
+        inserted, batching = (shifted(dimensions, 0) for dimensions in (numbers[1], numbers[4]))
         along = [d - (d > at) for d in numbers.scatter_indices_batching_dims]
         parts = (0, *inserted), (0,), len(outer), batching, along
         indexed = ScatterDimensionNumbers(numbers.update_window_dims, *parts)
-        raised = [ops.reshape(each, (1, *sizes)) for each in operands]
+        raised = [ops.reshape(operand, (1, *sizes)) for operand in operands]
         start = zeros(Shape("s32", (*outer, 1)))
         inside = Scatter(indexed, self.update_computation, indices_in_bounds=True)
-        return [ops.reshape(each, sizes) for each in as_tuple(inside(*raised, start, *updates))]
+        return [ops.reshape(result, sizes) for result in as_tuple(inside(*raised, start, *updates))]
 
     def jvp(self, primals, tangents, results):
         return as_results(scatter_jvp(self, primals, tangents, as_tuple(results)))
@@ -216,11 +216,16 @@ class Scatter(indexed_windows.IndexedWindows):
         rule, (operands, indices, updates) = self.sharding_factors(shapes), split(shapes)
         count, operand, update = len(operands), operands[0].dimensions, updates[0].dimensions
 
-        def add(own: int, along: int, index: int, size: int, kind: str) -> None:
-            rule.add([*[own] * count, along, *[index] * count], [own] * count, size, kind)
+        def add(operand_dimension: int, along: int, index: int, size: int, kind: str) -> None:
+            rule.add(
+                [*[operand_dimension] * count, along, *[index] * count],
+                [operand_dimension] * count,
+                size,
+                kind,
+            )
 
-        def add_part(own: int, index: int) -> None:
-            add(own, ABSENT, ABSENT, operand[own], NEED_REPLICATION)
+        def add_part(operand_dimension: int, index: int) -> None:
+            add(operand_dimension, ABSENT, ABSENT, operand[operand_dimension], NEED_REPLICATION)
             add(ABSENT, ABSENT, index, update[index], NEED_REPLICATION)
 
         arrays = operand, indices.dimensions, update

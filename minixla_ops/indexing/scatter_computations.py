@@ -44,10 +44,13 @@ def separate(computation: Graph) -> tuple[Graph, ...] | None:
         return (computation,)
     parts = []
     for index, output in enumerate(computation.outputs):
-        own = (computation.inputs[index], computation.inputs[count + index])
-        part = Graph(own, computation.instructions, (output,), computation.name).pruned()
-        read = {*part.outputs, *(value for each in part.instructions for value in each.operands)}
-        if any(value.instruction is None and value not in own for value in read):
+        pair = (computation.inputs[index], computation.inputs[count + index])
+        part = Graph(pair, computation.instructions, (output,), computation.name).pruned()
+        read = {
+            *part.outputs,
+            *(value for instruction in part.instructions for value in instruction.operands),
+        }
+        if any(value.instruction is None and value not in pair for value in read):
             return None
         parts.append(part)
     return tuple(parts)
@@ -61,8 +64,8 @@ def combines(computation: Graph) -> bool:
     """
     parts = separate(computation) or ()
     kinds = {(monoid_of(part), part.output_shapes[0] is Shape("pred")) for part in parts}
-    known = {*product(("add", "mul", "max", "min"), (False,)), ("and", True), ("or", True)}
-    return len(kinds) == 1 and kinds <= known
+    monoids = {*product(("add", "mul", "max", "min"), (False,)), ("and", True), ("or", True)}
+    return len(kinds) == 1 and kinds <= monoids
 
 
 def split(values: Sequence[_T]) -> tuple[Sequence[_T], _T, Sequence[_T]]:

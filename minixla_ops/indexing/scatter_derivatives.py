@@ -30,8 +30,10 @@ class _Part(NamedTuple):
 
     def is_linear_in(self, of_update: bool) -> bool:
         """Whether it is linear in the operand, and in the update if that is asked."""
-        own = self.combination
-        return own in ("add", "sub", "set", "keep") or (own == "mul" and not of_update)
+        combination = self.combination
+        return combination in ("add", "sub", "set", "keep") or (
+            combination == "mul" and not of_update
+        )
 
     def jvp(self, of_operand: Array | None, of_update: Array | None) -> Any:
         """The tangent of the result, None for zero."""
@@ -64,8 +66,8 @@ class _Part(NamedTuple):
                 _unless(update_loses, places.read(share), self.update) if of_update else None,
             )
         if not self.is_linear_in(of_update):
-            given = [cotangent], [self.operand], [self.update]
-            return general_pull(places, self.computation, *given)[0]
+            arrays = [cotangent], [self.operand], [self.update]
+            return general_pull(places, self.computation, *arrays)[0]
         first = second = None
         if of_operand:
             first = cotangent
@@ -113,8 +115,8 @@ def scatter_jvp(
     parts = _parts_of(places, primals, results)
     (operands, _, updates), (of_operands, _, of_updates) = split(primals), split(tangents)
     if parts is None:
-        given = (operands, updates), (of_operands, of_updates)
-        return tangents_of_fold(places.computation, *given, places.write)
+        pairs = (operands, updates), (of_operands, of_updates)
+        return tangents_of_fold(places.computation, *pairs, places.write)
     rows = zip(parts, of_operands, of_updates, strict=True)
     return [part.jvp(*moved) for part, *moved in rows]
 
@@ -138,8 +140,8 @@ def scatter_pull(
         if not is_linear:
             raise operation.not_linear(f"update_computation {computation.name}")
     if parts is None:
-        found = general_pull(places, computation, cotangents, arrays, updates)
+        pulled = general_pull(places, computation, cotangents, arrays, updates)
     else:
         rows = zip(parts, cotangents, pairs, strict=True)
-        found = [part.pull(cotangent, *pair) for part, cotangent, pair in rows]
-    return [*(operand for operand, _ in found), None, *(update for _, update in found)]
+        pulled = [part.pull(cotangent, *pair) for part, cotangent, pair in rows]
+    return [*(operand for operand, _ in pulled), None, *(update for _, update in pulled)]

@@ -56,8 +56,8 @@ class Places:
         numbers = index_numbers.GatherDimensionNumbers(*self.numbers)
         if self.in_bounds:
             return ops.gather(value, self.indices, numbers, self.windows, self.is_sorted)
-        given = numbers, self.windows, 0, self.is_sorted
-        return window_bounds.gather_or_fill(value, self.indices, *given)
+        window = numbers, self.windows, 0, self.is_sorted
+        return window_bounds.gather_or_fill(value, self.indices, *window)
 
     def inside(self) -> Array | None:
         """Which updates go somewhere: a mask like the updates; None where all do."""
@@ -87,18 +87,24 @@ def general_pull(
 ) -> list[tuple[Array | None, Array | None]]:
     """The cotangents of N operands and N updates, in pairs, for any update computation."""
     pairs = zip(cotangents, operands, strict=True)
-    given = [instantiate(c, operand) if has_tangent(operand) else None for c, operand in pairs]
+    instantiated = [
+        instantiate(c, operand) if has_tangent(operand) else None for c, operand in pairs
+    ]
     if not places.is_unique:
-        return _pull_in_sequence(places, computation, given, operands, updates)
+        return _pull_in_sequence(places, computation, instantiated, operands, updates)
     old = [places.read(operand) for operand in operands]
-    at_updates = [None if each is None else places.read(each) for each in given]
+    at_updates = [
+        None if cotangent is None else places.read(cotangent) for cotangent in instantiated
+    ]
     pulled = _pulled_back(computation, [*old, *updates], at_updates)
-    inside, count, found = places.inside(), len(operands), []
-    for each, update, of_old in zip(given, updates, pulled[:count], strict=True):
+    inside, count, gradients = places.inside(), len(operands), []
+    for cotangent, update, of_old in zip(instantiated, updates, pulled[:count], strict=True):
         moved = instantiate(of_old, update)
-        found.append(None if each is None else places.write(overwrite, each, moved))
-    of_updates = [None if each is None else chosen(inside, each) for each in pulled[count:]]
-    return list(zip(found, of_updates, strict=True))
+        gradients.append(None if cotangent is None else places.write(overwrite, cotangent, moved))
+    of_updates = [
+        None if cotangent is None else chosen(inside, cotangent) for cotangent in pulled[count:]
+    ]
+    return list(zip(gradients, of_updates, strict=True))
 
 
 def _pulled_back(
@@ -111,8 +117,8 @@ def _pulled_back(
 
 @remembered
 def _elementwise(computation: Graph, shapes: tuple[Shape, ...]) -> Graph:
-    given = shapes, "scatter", computation.name
-    return closed_graph(lambda *values: apply_computation(computation, values), *given)
+    traced = shapes, "scatter", computation.name
+    return closed_graph(lambda *values: apply_computation(computation, values), *traced)
 
 
 def _pull_in_sequence(
@@ -127,20 +133,20 @@ def _pull_in_sequence(
         return [(cotangent, None) for cotangent in cotangents]
     windows, outer = places.windows, places.outer
     order = (*outer, *places.numbers.update_window_dims)
-    sizes = [places.update_dimensions[each] for each in order]
-    given = places.indices, places.numbers, places.dimensions, windows
+    sizes = [places.update_dimensions[dimension] for dimension in order]
+    layout = places.indices, places.numbers, places.dimensions, windows
     inside = None, places.indices
-    config, indices = inside if places.in_bounds else window_bounds.into_padding(*given)
+    config, indices = inside if places.in_bounds else window_bounds.into_padding(*layout)
     columns = _start_columns(places, indices, sizes[: len(outer)])
     rank, count = len(columns), len(operands)
     is_pulled = tuple([cotangent is not None for cotangent in cotangents])
 
     def read(arrays: Values, starts: Values) -> list[Array]:
-        return [ops.dynamic_slice(each, starts, windows) for each in arrays]
+        return [ops.dynamic_slice(array, starts, windows) for array in arrays]
 
     def written(arrays: Values, values: Iterable[Array], starts: Values) -> list[Array]:
         pairs = zip(arrays, values, strict=True)
-        return [ops.dynamic_update_slice(each, value, starts) for each, value in pairs]
+        return [ops.dynamic_update_slice(array, value, starts) for array, value in pairs]
 
     def forwards(*values: Array) -> list[Array]:
         starts, row, running = values[:rank], values[rank:-count], values[-count:]
@@ -148,29 +154,29 @@ def _pull_in_sequence(
         return [*old, *written(running, apply_computation(computation, [*old, *row]), starts)]
 
     def backwards(*values: Array) -> list[Array]:
-        starts, found = values[:rank], values[rank : rank + 2 * count]
+        starts, carried = values[:rank], values[rank : rank + 2 * count]
         running = values[rank + 2 * count :]
-        given = spread(is_pulled, read(running, starts))
-        pulled = list(map(instantiate, _pulled_back(computation, found, given), found))
+        at_place = spread(is_pulled, read(running, starts))
+        pulled = list(map(instantiate, _pulled_back(computation, carried, at_place), carried))
         return [*pulled[count:], *written(running, compress(pulled[:count], is_pulled), starts)]
 
     def loop(step: Callable[..., Sequence[Array]], inputs: Values, arrays: Iterable[Any]) -> Values:
-        carries = [window_bounds.framed(each, config) for each in arrays]
-        rows = [array_shape(each).without_dimension(0) for each in inputs]
+        carries = [window_bounds.framed(array, config) for array in arrays]
+        rows = [array_shape(value).without_dimension(0) for value in inputs]
         shapes, name = (*rows, *map(array_shape, carries)), step.__name__
-        key, given = (name, is_pulled, shapes), (step, shapes, "scatter", name)
-        graph = computation.remembered(key, closed_graph, *given)
+        key, traced = (name, is_pulled, shapes), (step, shapes, "scatter", name)
+        graph = computation.remembered(key, closed_graph, *traced)
         return ops.scan(inputs, carries, graph, is_reverse=step is backwards)
 
-    rows = [ops.transpose(each, order) for each in updates]
-    rows = [ops.reshape(each, (math.prod(sizes[: len(outer)]), *windows)) for each in rows]
+    rows = [ops.transpose(update, order) for update in updates]
+    rows = [ops.reshape(row, (math.prod(sizes[: len(outer)]), *windows)) for row in rows]
     old = loop(forwards, [*columns, *rows], operands)[:count]
-    found = loop(backwards, [*columns, *old, *rows], compress(cotangents, is_pulled))
-    back, inside = [order.index(each) for each in sorted(order)], places.inside()
-    given = [window_bounds.unframed(each, config) for each in found[count:]]
-    rows = [ops.transpose(ops.reshape(each, sizes), back) for each in found[:count]]
-    moved = [chosen(inside, each) for each in compress(rows, is_pulled)]
-    return list(zip(spread(is_pulled, given), spread(is_pulled, moved), strict=True))
+    outputs = loop(backwards, [*columns, *old, *rows], compress(cotangents, is_pulled))
+    back, inside = [order.index(number) for number in sorted(order)], places.inside()
+    layout = [window_bounds.unframed(array, config) for array in outputs[count:]]
+    rows = [ops.transpose(ops.reshape(row, sizes), back) for row in outputs[:count]]
+    moved = [chosen(inside, row) for row in compress(rows, is_pulled)]
+    return list(zip(spread(is_pulled, layout), spread(is_pulled, moved), strict=True))
 
 
 def _start_columns(places: Places, indices: Array, outer: Sequence[int]) -> list[Array]:

@@ -97,7 +97,7 @@ class SelectAndScatter(Lowered, sliding_windows.Windowed):
             selected = _selected(operand, self.select, self.window)
         # In row-major order a place is the sum of what it is along each dimension.
         steps = [math.prod(operand.shape[dimension + 1 :]) for dimension in range(operand.ndim)]
-        offsets = np.array([np.dot(each, steps) for each in self.window.offsets()])
+        offsets = np.array([np.dot(offset, steps) for offset in self.window.offsets()])
         counts = zip(selected.shape, self.window_strides, self.padding, steps, strict=True)
         starts = [(np.arange(n) * stride - low) * step for n, stride, (low, _), step in counts]
         targets = sum(np.ix_(*starts), offsets[selected])
@@ -135,8 +135,8 @@ class SelectAndScatter(Lowered, sliding_windows.Windowed):
     def transpose(self, cotangents, operands, linear):
         if computations.monoid_of(self.scatter) != "add":
             raise self.not_linear(f"{self.scatter.name}: it is linear only where it sums")
-        given = cotangents, operands[0], self.select, self.window
-        of_source = select_and_gather(*given) if linear[1] else None
+        windowed = cotangents, operands[0], self.select, self.window
+        of_source = select_and_gather(*windowed) if linear[1] else None
         return None, of_source, computations.total(cotangents) if linear[2] else None
 
     def vjp(self, cotangents, operands, results, active):
@@ -196,7 +196,9 @@ def select_and_scatter(
     (shape,) = SelectAndScatter.array_shapes([shape_of(operand, name)])
     scalars = [Shape(shape.element_type)] * 2
     (initial,) = initial_values([shape], [init_value])
-    given = window_dimensions, window_strides, padding
-    window = sliding_windows.resolve_window(shape.dimensions, *given)
-    graphs = [computations.computation_of(each, scalars, name) for each in (select, scatter)]
+    parameters = window_dimensions, window_strides, padding
+    window = sliding_windows.resolve_window(shape.dimensions, *parameters)
+    graphs = [
+        computations.computation_of(function, scalars, name) for function in (select, scatter)
+    ]
     return SelectAndScatter(*window[:3], *graphs)(operand, source, initial)

@@ -73,8 +73,8 @@ class Sort(Operation):
             self.refuse("C1", "there is no operand")
         check_equal_dimensions(self, "C1", "operands", shapes)
         check_dimensions(self, "C2", shapes[0], self.dimension, of="operands")
-        given = "comparator", self.comparator, _parameters(shapes), [Shape("pred")]
-        computations.check_computation(self, "C3", *given)
+        declared = "comparator", self.comparator, _parameters(shapes), [Shape("pred")]
+        computations.check_computation(self, "C3", *declared)
         return as_results(shapes)
 
     def reference(self, *operands):
@@ -127,8 +127,8 @@ def _parameters(shapes: Sequence[Shape]) -> tuple[Shape, ...]:
 @remembered
 def _with_positions(comparator: Graph) -> Graph:
     """The comparator where one more operand, of s32, is sorted along."""
-    given = (*comparator.input_shapes, *[Shape("s32")] * 2), "sort", comparator.name
-    return closed_graph(lambda *scalars: evaluate_graph(comparator, scalars[:-2]), *given)
+    traced = (*comparator.input_shapes, *[Shape("s32")] * 2), "sort", comparator.name
+    return closed_graph(lambda *scalars: evaluate_graph(comparator, scalars[:-2]), *traced)
 
 
 def taken_along(operand: ArrayLike, indices: ArrayLike, dimension: int) -> ArrayLike:
@@ -136,6 +136,6 @@ def taken_along(operand: ArrayLike, indices: ArrayLike, dimension: int) -> Array
     shape = array_shape(indices)
     if not array_shape(operand).size:
         return zeros(array_shape(operand).with_dimensions(shape.dimensions))
-    others = [each for each in range(shape.rank) if each != dimension]
+    others = [index for index in range(shape.rank) if index != dimension]
     numbers = GatherDimensionNumbers((), (dimension,), (dimension,), shape.rank, others, others)
     return ops.gather(operand, indices, numbers, [1] * shape.rank)

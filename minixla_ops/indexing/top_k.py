@@ -67,7 +67,7 @@ class TopK(Lowered):
         comes_first = ops.gt_total_order if self.largest else ops.lt_total_order
         both = [operand, positions]
         ordered = sort(both, lambda x, y, i, j: comes_first(x, y), last, True)
-        return tuple([slice_in_dim(each, 0, self.k, last) for each in ordered])
+        return tuple([slice_in_dim(array, 0, self.k, last) for array in ordered])
 
     def jvp(self, primals, tangents, results):
         indices = results[1]

@@ -31,8 +31,8 @@ def _clamped(indices: Array, index_vector_dim: int, lowest: Sizes, highest: Size
     shape = array_shape(indices)
     info = ml_dtypes.iinfo(shape.dtype)
     low, high = int(info.min), int(info.max)
-    lows, highs = [max(each, low) for each in lowest], [min(each, high) for each in highest]
-    least, most = (_for_each_component(each, shape, index_vector_dim) for each in (lows, highs))
+    lows, highs = [max(number, low) for number in lowest], [min(each, high) for each in highest]
+    least, most = (_for_each_component(bounds, shape, index_vector_dim) for bounds in (lows, highs))
     return ops.clamp(least, indices, most)
 
 

@@ -133,9 +133,9 @@ class Eig(_OfSquare):
         """The attributes of LAPACK's geev."""
         return {"compute_left": "N", "compute_right": self.mode}
 
-    def finish(self, *found: Any) -> Array | tuple[Array, ...]:
+    def finish(self, *results: Any) -> Array | tuple[Array, ...]:
         """Return the results for those of the library."""
-        *parts, _, vectors, info = found
+        *parts, _, vectors, info = results
         values = parts[0] if len(parts) == 1 else ops.complex(*parts)
         return self.where_found(info, values, vectors)
 
@@ -205,9 +205,9 @@ class Schur(_OfSquare):
         form, vectors, *_ = ROUTINES["gees"](a, self.mode, "N")
         return self.wanted(form, vectors)
 
-    def finish(self, form: Array, vectors: Array, *found: Array) -> Array | tuple[Array, ...]:
+    def finish(self, form: Array, vectors: Array, *results: Array) -> Array | tuple[Array, ...]:
         """Return the results for those of the library."""
-        return self.where_found(found[-1], form, vectors)
+        return self.where_found(results[-1], form, vectors)
 
 
 eigh, eig, schur = builder(Eigh), builder(Eig), builder(Schur)

@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 def has_elements(operation: Operation, operands: Sequence[Any], target: object) -> bool:
     """Whether matrices have elements, as rules that call a library ask."""
-    return all(each.shape.size for each in operands)
+    return all(operand.shape.size for operand in operands)
 
 
 class Factorization(Operation):
@@ -58,8 +58,8 @@ class Factorization(Operation):
             self.refuse("C1", f"a is not {what}, or a stack of such", advice)
 
     def reference(self, *operands):
-        kinds = [element_type(each.dtype) for each in operands]
-        shapes = tuple(map(Shape, kinds, [each.shape for each in operands]))
+        kinds = [element_type(operand.dtype) for operand in operands]
+        shapes = tuple(map(Shape, kinds, [operand.shape for operand in operands]))
         pairs = zip(operands, kinds, strict=True)
         with np.errstate(all="ignore"):
             found = self.numpy(*[cast(x, widened(kind, in_double=True)) for x, kind in pairs])
@@ -85,8 +85,8 @@ class Factorization(Operation):
         return self.reference(*arrays)
 
     def batch(self, operands, dimensions):
-        found = self(*to_front(operands, dimensions)[0])
-        return (found, (0,) * len(found)) if type(found) is tuple else (found, 0)
+        results = self(*to_front(operands, dimensions)[0])
+        return (results, (0,) * len(results)) if type(results) is tuple else (results, 0)
 
     def sharding_rule(self, *operands):
         rule, batch = self.sharding_factors(operands), operands[0].rank - 2
@@ -118,8 +118,8 @@ class ValuesAndVectors(Factorization):
         rank = array_shape(values).rank
         first = ops.slice(values, (0,) * rank, (*batch, *[1] * (rank - len(batch))))
         first = ops.reshape(first, batch)
-        found = (info == 0) & (first == first)
-        return self.wanted(*[nan_unless(found, each) for each in every])
+        is_found = (info == 0) & (first == first)
+        return self.wanted(*[nan_unless(is_found, array) for array in every])
 
     @property
     def forward(self):

@@ -15,7 +15,7 @@ from minixla_ops.helpers.shorthand import array_shape, splat, zeros
 
 _FORMS = {"FFT": np.fft.fftn, "IFFT": np.fft.ifftn, "RFFT": np.fft.rfftn, "IRFFT": np.fft.irfftn}
 _REALS = [ELEMENT_TYPES[name] for name in ("f32", "f64")]
-_COMPLEX = [each.complex for each in _REALS]
+_COMPLEX = [kind.complex for kind in _REALS]
 
 
 @register
@@ -62,7 +62,7 @@ class Fft(Operation):
             self.refuse_attribute("C1", f"{len(lengths)} dimensions cannot be transformed")
         kind, allowed = operand.element_type, _REALS if form == "RFFT" else _COMPLEX
         if kind not in allowed:
-            names = " or ".join(each.name for each in allowed)
+            names = " or ".join(kind.name for kind in allowed)
             self.refuse("C2", f"{form} does not take {kind}", f"It takes {names}.")
         sizes = operand.dimensions[-len(lengths) :]
         wanted = (*lengths[:-1], lengths[-1] // 2 + 1) if form == "IRFFT" else lengths
@@ -97,8 +97,8 @@ class Fft(Operation):
         if self.fft_type == "RFFT":
             weights = _multiplicities(array_shape(cotangents), lengths[-1])
             return (ops.fft(conjugate(cotangents) / weights, "IRFFT", lengths) * prod(lengths),)
-        found = ops.fft(cotangents, "RFFT", lengths)
-        return (conjugate(found) * _multiplicities(shape, lengths[-1]) / prod(lengths),)
+        transformed = ops.fft(cotangents, "RFFT", lengths)
+        return (conjugate(transformed) * _multiplicities(shape, lengths[-1]) / prod(lengths),)
 
     def batch(self, operands, dimensions):
         return self(move_dimension(operands[0], dimensions[0], 0)), 0

@@ -43,12 +43,12 @@ class GapQuotient(Div):
 
     def reference(self, operand, gap):
         with np.errstate(all="ignore"):
-            found = np.where(gap == 0, np.nan, operand / gap)
-        return np.where(operand == 0, 0, found).astype(operand.dtype)
+            quotient = np.where(gap == 0, np.nan, operand / gap)
+        return np.where(operand == 0, 0, quotient).astype(operand.dtype)
 
     def lowered(self, operand, gap):
-        found = ops.select(gap == 0, full_like(operand, math.nan), operand / gap)
-        return ops.select(operand == 0, full_like(operand, 0), found)
+        quotient = ops.select(gap == 0, full_like(operand, math.nan), operand / gap)
+        return ops.select(operand == 0, full_like(operand, 0), quotient)
 
     def over(self, change, divisor):
         return self(change, divisor)
@@ -61,7 +61,7 @@ def column_sums(value: Array) -> Array:
 
 def over_columns(value: Array, like: Shape) -> Array:
     """A number for each column, repeated along the columns of matrices of shape `like`."""
-    kept = [each for each in range(like.rank) if each != like.rank - 2]
+    kept = [index for index in range(like.rank) if index != like.rank - 2]
     return ops.broadcast_in_dim(value, like.dimensions, kept)
 
 
@@ -79,9 +79,9 @@ def gaps_between(values: Array, kind: ElementType) -> Array:
     """The matrices of values[j] - values[i], as elements of `kind`; ones on the diagonals."""
     shape = array_shape(values)
     like = Shape(shape.element_type, (*shape.dimensions, shape.dimensions[-1]))
-    found = over_columns(values, like) - over_rows(values, like)
-    found = ops.select(on_diagonal(like), full_like(found, 1), found)
-    return ops.convert_element_type(found, kind)
+    differences = over_columns(values, like) - over_rows(values, like)
+    differences = ops.select(on_diagonal(like), full_like(differences, 1), differences)
+    return ops.convert_element_type(differences, kind)
 
 
 gap_quotient = builder(GapQuotient)

@@ -23,8 +23,8 @@ def _in_each(function: Callable[[np.ndarray], Arrays], a: np.ndarray) -> Arrays:
     try:
         return *function(a), np.zeros(batch, np.int32)
     except np.linalg.LinAlgError:
-        found = [_or_nan(function, each) for each in a.reshape(-1, *a.shape[-2:])]
-    columns = [np.stack(column) for column in zip(*found, strict=True)]
+        results = [_or_nan(function, matrix) for matrix in a.reshape(-1, *a.shape[-2:])]
+    columns = [np.stack(column) for column in zip(*results, strict=True)]
     return [column.reshape((*batch, *column.shape[1:])) for column in columns]
 
 
@@ -33,7 +33,7 @@ def _or_nan(function: Callable[[np.ndarray], Arrays], matrix: np.ndarray) -> Arr
         return *function(matrix), np.int32(0)
     except np.linalg.LinAlgError:
         like = function(np.eye(*matrix.shape, dtype=matrix.dtype))
-        return *[np.full_like(each, np.nan) for each in like], np.int32(1)
+        return *[np.full_like(array, np.nan) for array in like], np.int32(1)
 
 
 def _lu(a: np.ndarray) -> Arrays:
@@ -150,10 +150,12 @@ def _by_scipy(name: str, arrays: Arrays, rank: int, take: Callable[..., Arrays])
 
     routine = getattr(lapack, ("z" if np.iscomplexobj(arrays[0]) else "d") + name)
     batch = arrays[0].shape[: arrays[0].ndim - rank]
-    flat = [each.reshape(-1, *each.shape[len(batch) :]) for each in arrays]
+    flat = [array.reshape(-1, *array.shape[len(batch) :]) for array in arrays]
     # Of an empty stack the results have the shapes of those of ones.
     members = zip(*flat, strict=True) if flat[0].size else [[np.ones(x.shape[1:]) for x in flat]]
-    columns = [np.stack(each) for each in zip(*[take(routine, *x) for x in members], strict=True)]
+    columns = [
+        np.stack(column) for column in zip(*[take(routine, *x) for x in members], strict=True)
+    ]
     return [column[: len(flat[0])].reshape((*batch, *column.shape[1:])) for column in columns]
 
 
@@ -179,8 +181,8 @@ def _pivoted_qr(a: np.ndarray, pivots: np.ndarray) -> Arrays:
     """geqp3: as geqrf, of a matrix whose columns are exchanged; their numbers, from 1."""
 
     def take(geqp3: Callable[..., Arrays], matrix: np.ndarray) -> Arrays:
-        found, numbers, factors, *_ = geqp3(matrix)
-        return found, numbers, factors
+        factored, numbers, factors, *_ = geqp3(matrix)
+        return factored, numbers, factors
 
     return _by_scipy("geqp3", [a], 2, take)
 

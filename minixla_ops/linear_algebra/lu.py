@@ -104,8 +104,8 @@ def permutation_of(pivots: Array, size: int) -> Array:
         return evaluate_graph(program, [rows_, pivots])[0]
     members = math.prod(batch)
     together, _ = batched_graph(program, (None, 0), members)
-    (found,) = evaluate_graph(together, [rows_, ops.reshape(pivots, (members, count))])
-    return ops.reshape(found, (*batch, size))
+    (permutation,) = evaluate_graph(together, [rows_, ops.reshape(pivots, (members, count))])
+    return ops.reshape(permutation, (*batch, size))
 
 
 def _exchanged(permutation: Array, pivots: Array) -> Array:

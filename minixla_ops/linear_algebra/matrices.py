@@ -92,11 +92,11 @@ def permuted(value: Array, permutation: Array) -> Array:
     return ops.gather(value, permutation, numbers, (1,) * (at + 1) + shape.dimensions[-1:])
 
 
-def nan_unless(found: Array, value: Array) -> Array:
+def nan_unless(is_found: Array, value: Array) -> Array:
     """`value`, NaN in the members of a stack for which `found`, a pred each, does not hold."""
     sizes = array_shape(value).dimensions
-    found = ops.broadcast_in_dim(found, sizes, range(array_shape(found).rank))
-    return ops.select(found, value, full_like(value, math.nan))
+    is_found = ops.broadcast_in_dim(is_found, sizes, range(array_shape(is_found).rank))
+    return ops.select(is_found, value, full_like(value, math.nan))
 
 
 def _positions(shape: Shape) -> tuple[Array, Array]:

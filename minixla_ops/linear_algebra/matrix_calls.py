@@ -35,8 +35,8 @@ class MatrixCall(Operation):
         is_in_place = self.target.startswith("lapack_") and results[0] is shapes[self.over]
         batch = shapes[0].rank - 2
         layouts = [
-            [lapack_layout(shape.rank - batch, batch) for shape in each]
-            for each in (shapes, results)
+            [lapack_layout(shape.rank - batch, batch) for shape in side]
+            for side in (shapes, results)
         ]
         return emit.custom_call(
             self.target,

@@ -76,10 +76,10 @@ class Geqrf(_Reflections):
         # As LAPACK's geqr2.
         def step(at: Array, a: Array) -> tuple[Array, Array]:
             column = _numbers(ops.eq, a, -1, at)
-            own = _sum(a * column, -1)
+            projection = _sum(a * column, -1)
             alpha, below = (
-                _sum(own * _numbers(ops.eq, a, -2, at), -2),
-                own * _numbers(ops.gt, a, -2, at),
+                _sum(projection * _numbers(ops.eq, a, -2, at), -2),
+                projection * _numbers(ops.gt, a, -2, at),
             )
             head, side = ops.real(alpha), ops.imag(alpha)
             rest = _sum(ops.real(below * conjugate(below)), -2) + side * side
@@ -91,15 +91,19 @@ class Geqrf(_Reflections):
             vector = scaled + _numbers(ops.eq, a, -2, at)
             right = a * _numbers(ops.gt, a, -1, at)
             right = right - conjugate(tau) * product(vector, product(adjoint(vector), right))
-            whole = own * _numbers(ops.lt, a, -2, at) + beta * _numbers(ops.eq, a, -2, at) + scaled
+            whole = (
+                projection * _numbers(ops.lt, a, -2, at)
+                + beta * _numbers(ops.eq, a, -2, at)
+                + scaled
+            )
             left = a * _numbers(ops.lt, a, -1, at)
             return tau, left + whole * column + right * _numbers(ops.gt, a, -1, at)
 
         shape = array_shape(a)
         k = min(shape.dimensions[-2:])
-        taus, found = ops.scan([ops.iota(Shape("s32", (k,)), 0)], [a], step)
+        taus, reflected = ops.scan([ops.iota(Shape("s32", (k,)), 0)], [a], step)
         taus = ops.reshape(taus, (k, *shape.dimensions[:-2]))
-        return found, move_dimension(taus, 0, shape.rank - 2)
+        return reflected, move_dimension(taus, 0, shape.rank - 2)
 
 
 @register
@@ -147,10 +151,10 @@ class HouseholderProduct(_Reflections):
         return a
 
     def lowered(self, a, taus):
-        def step(at: Array, tau: Array, found: Array, a: Array) -> tuple[Array, Array]:
-            own = _sum(a * _numbers(ops.eq, a, -1, at), -1)
-            vector = own * _numbers(ops.gt, a, -2, at) + _numbers(ops.eq, a, -2, at)
-            return found - tau * product(vector, product(adjoint(vector), found)), a
+        def step(at: Array, tau: Array, reflected: Array, a: Array) -> tuple[Array, Array]:
+            projection = _sum(a * _numbers(ops.eq, a, -1, at), -1)
+            vector = projection * _numbers(ops.gt, a, -2, at) + _numbers(ops.eq, a, -2, at)
+            return reflected - tau * product(vector, product(adjoint(vector), reflected)), a
 
         *batch, k = array_shape(taus).dimensions
         taus = ops.reshape(move_dimension(taus, len(batch), 0), (k, *batch, 1, 1))

@@ -47,12 +47,12 @@ class LinearSystem(Operation):
         return None if tangent is None else self(*primals[:-1], tangent)
 
     def transpose(self, cotangents, operands, linear):
-        transpose_a, given = self.values["transpose_a"], operands[:-1]
+        transpose_a, coefficients = self.values["transpose_a"], operands[:-1]
         turned = "TRANSPOSE" if transpose_a == "NO_TRANSPOSE" else "NO_TRANSPOSE"
         is_adjoint = transpose_a == "ADJOINT"
         b = conjugate(cotangents) if is_adjoint else cotangents
-        found = self(*given, b, transpose_a=turned)
-        return *[None] * len(given), conjugate(found) if is_adjoint else found
+        solution = self(*coefficients, b, transpose_a=turned)
+        return *[None] * len(coefficients), conjugate(solution) if is_adjoint else solution
 
     def vjp(self, cotangents, operands, results, active):
         *others, of_b = self.transpose(cotangents, operands, active)
@@ -62,14 +62,14 @@ class LinearSystem(Operation):
         return *others, of_b if active[-1] else None
 
     def batch(self, operands, dimensions):
-        (*given, b), (*places, b_at) = operands, dimensions
+        (*coefficients, b), (*places, b_at) = operands, dimensions
         size = batch_dimensions.batch_size(operands, dimensions)
-        if size == 0 or any(each is not None for each in places):
+        if size == 0 or any(place is not None for place in places):
             return self(*batch_dimensions.to_front(operands, dimensions)[0]), 0
         # More columns, or rows, for the same matrix.
-        at = array_shape(given[0]).rank - 2 + self.is_left
+        at = array_shape(coefficients[0]).rank - 2 + self.is_left
         merged = batch_dimensions.merge_dimension(b, b_at, at)
-        return batch_dimensions.split_dimension(self(*given, merged), at, size), at
+        return batch_dimensions.split_dimension(self(*coefficients, merged), at, size), at
 
 
 @register
@@ -164,7 +164,7 @@ class LyapunovSolve(LinearSystem, Lowered):
     def shape(self, *operands):
         p = operands[0]
         is_square = p.rank >= 2 and p.dimensions[-1] == p.dimensions[-2]
-        if not is_square or any(each is not p for each in operands):
+        if not is_square or any(operand is not p for operand in operands):
             self.refuse("C1", "they are not square matrices of one shape")
         return p
 

@@ -55,7 +55,7 @@ class Svd(ValuesAndVectors):
         k = min(m, n)
         s = Shape(a.element_type.real, (*batch, k))
         left, right = (m, n) if self.full_matrices else (k, k)
-        u, vh = (Shape(a.element_type, (*batch, *each)) for each in ((m, left), (right, n)))
+        u, vh = (Shape(a.element_type, (*batch, *sizes)) for sizes in ((m, left), (right, n)))
         return self.wanted(u, s, vh)
 
     def numpy(self, a):
@@ -69,7 +69,7 @@ class Svd(ValuesAndVectors):
         left, right = (m, n) if is_full else (k, k)
         s, info = Shape(a.element_type.real, (*batch, k)), Shape("s32", batch)
         vectors = (m, left), (n, right), (right, n)
-        u, v, vh = (Shape(a.element_type, (*batch, *each)) for each in vectors)
+        u, v, vh = (Shape(a.element_type, (*batch, *vector)) for vector in vectors)
         return u, s, v, vh, info
 
     def finish(

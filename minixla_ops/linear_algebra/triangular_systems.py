@@ -49,10 +49,10 @@ class MatrixOperation(Operation):
         wide = wide_type(result)
         wides = [shape.with_element_type(wide) for shape in shapes]
         names = emit_converted(emit, operands, shapes, wides)
-        found = result.with_element_type(wide)
-        names = super().stablehlo(emit, names, wides, [found])
-        names = emit.expand(kept_program(self.finish, (found,)), names)
-        return emit_converted(emit, names, [found], results)
+        wide_result = result.with_element_type(wide)
+        names = super().stablehlo(emit, names, wides, [wide_result])
+        names = emit.expand(kept_program(self.finish, (wide_result,)), names)
+        return emit_converted(emit, names, [wide_result], results)
 
     def finish(self, result: Array) -> Array:
         """Return the result for that of StableHLO's operation or of a library."""
@@ -145,7 +145,7 @@ def _cholesky(a: np.ndarray) -> np.ndarray:
     except np.linalg.LinAlgError:
         if a.ndim == 2:
             return np.tril(np.full_like(a, np.nan))
-        return np.stack([_cholesky(each) for each in a])
+        return np.stack([_cholesky(matrix) for matrix in a])
 
 
 @register
@@ -195,7 +195,7 @@ class TriangularSolve(MatrixOperation, LinearSystem):
 
     def reference(self, a, b):
         kind, lower = element_type(b.dtype), self.lower
-        a, b = (cast(each, widened(kind, in_double=True)) for each in (a, b))
+        a, b = (cast(operand, widened(kind, in_double=True)) for operand in (a, b))
         if self.transpose_a == "ADJOINT":
             a = a.conj()
         if not self.left_side:
@@ -206,8 +206,8 @@ class TriangularSolve(MatrixOperation, LinearSystem):
         x, size = b.copy(), a.shape[-1]
         with np.errstate(all="ignore"):
             for row in range(size) if lower else reversed(range(size)):
-                known = slice(0, row) if lower else slice(row + 1, size)
-                x[..., row, :] -= (a[..., row, None, known] @ x[..., known, :])[..., 0, :]
+                solved = slice(0, row) if lower else slice(row + 1, size)
+                x[..., row, :] -= (a[..., row, None, solved] @ x[..., solved, :])[..., 0, :]
                 if not self.unit_diagonal:
                     x[..., row, :] /= a[..., row, row, None]
         return cast(x if self.left_side else x.swapaxes(-1, -2), kind)
@@ -231,8 +231,8 @@ class TriangularSolve(MatrixOperation, LinearSystem):
         # Which dimension of a goes with that of b along which x is solved, and which with x.
         solved = last - 1 if self.left_side else last
         is_turned = (self.transpose_a == "NO_TRANSPOSE") != self.left_side
-        given, found = (last, last - 1) if is_turned else (last - 1, last)
+        read, found = (last, last - 1) if is_turned else (last - 1, last)
         for index in (last - 1, last):
-            of_a, of_x = (given, ABSENT) if index == solved else (ABSENT, index)
+            of_a, of_x = (read, ABSENT) if index == solved else (ABSENT, index)
             rule.add([of_a, index], [of_x], b.dimensions[index], NEED_REPLICATION)
         return rule.add([found, ABSENT], [solved], b.dimensions[solved], NEED_REPLICATION).build()

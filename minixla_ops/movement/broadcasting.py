@@ -36,12 +36,12 @@ def broadcast_operands(
     if left is right and not broadcast_dimensions:
         return lhs, rhs
     left, right = operation.array_shapes([left, right])
-    given = [f"lhs {left}", f"rhs {right}"]
+    details = [f"lhs {left}", f"rhs {right}"]
     if broadcast_dimensions is not None:
-        given.append(f"broadcast_dimensions {broadcast_dimensions}")
+        details.append(f"broadcast_dimensions {broadcast_dimensions}")
 
     def reject(label: str, problem: str, advice: str) -> ShapeError:
-        return explain(ShapeError, operation.builder_name, f"({label}) {problem}", given, advice)
+        return explain(ShapeError, operation.builder_name, f"({label}) {problem}", details, advice)
 
     if left.element_type is not right.element_type:
         advice = "XLA does not promote: use convert_element_type on one side, or mx.numpy."
@@ -72,35 +72,35 @@ def broadcast_operands(
 def _checked_mapping(
     lower: int,
     higher: int,
-    given: Sequence[int] | None,
+    dimensions: Sequence[int] | None,
     reject: Callable[[str, str, str], ShapeError],
 ) -> Sequence[int]:
     """For each of `lower` dimensions which of `higher` it is."""
     if lower == higher:
         identity = tuple(range(lower))
-        if given not in (None, identity, ()):
+        if dimensions not in (None, identity, ()):
             problem = "operands of equal rank take only the identity as broadcast_dimensions"
             advice = f"Leave it out or give {identity}; transpose the operand first."
             raise reject("E8", problem, advice)
         return identity
-    if given is None:
+    if dimensions is None:
         if lower == 0:
             return ()
         advice = "XLA does not align dimensions by itself: say for each dimension of the lower-rank"
         advice += " operand which dimension of the other it is, or use mx.numpy."
         raise reject("E1", "the ranks differ and broadcast_dimensions is not given", advice)
-    if len(given) != lower:
-        problem = f"{len(given)} entries for an operand of rank {lower}"
+    if len(dimensions) != lower:
+        problem = f"{len(dimensions)} entries for an operand of rank {lower}"
         advice = "Give one entry for each dimension of the lower-rank operand."
         raise reject("E9" if lower == 0 else "E4", problem, advice)
-    if any(not 0 <= dimension < higher for dimension in given):
+    if any(not 0 <= dimension < higher for dimension in dimensions):
         raise reject("E5", "an entry is out of range", f"Entries must be in [0, {higher}).")
-    for before, after in pairwise(given):
+    for before, after in pairwise(dimensions):
         if before >= after:
             label, what = ("E3", "repeats a dimension") if before == after else ("E2", "decreases")
             advice = "Entries must increase strictly; transpose the operand first."
             raise reject(label, f"broadcast_dimensions {what}", advice)
-    return given
+    return dimensions
 
 
 @register
@@ -211,9 +211,9 @@ def broadcast_in_dim(
     is_constant = isinstance(operand, (np.ndarray, np.generic, int, float, complex))
     if is_constant and (not np.ndim(operand) or not any(np.asarray(operand).strides)):
         # One repeated value stays one repeated value: no instruction but a constant is needed.
-        given = array_shape(operand)
-        shape: Any = operation.infer((given,))
-        array = host_array(operand, given, operation.builder_name)
+        shape_given = array_shape(operand)
+        shape: Any = operation.infer((shape_given,))
+        array = host_array(operand, shape_given, operation.builder_name)
         value = array[(0,) * array.ndim] if array.size else 0
         return current_trace().lift(splat(value, shape))
     if not shape_of(operand, operation.builder_name).is_dynamic:

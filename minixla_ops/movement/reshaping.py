@@ -172,7 +172,7 @@ class Transpose(Operation):
             advice = advice if operand.rank else "A scalar takes the empty permutation."
             problem = "permutation does not name each dimension once"
             self.refuse_attribute("C1", problem, advice)
-        sizes = [operand.dimensions[each] for each in self.permutation]
+        sizes = [operand.dimensions[dimension] for dimension in self.permutation]
         return Shape(operand.element_type, sizes, [operand.dynamic[i] for i in self.permutation])
 
     def reference(self, operand):
@@ -273,8 +273,8 @@ def reshape_explicit(shape: Shape, operand: ArrayLike) -> Array:
             return result
         problem = f"(C2) the result is {shape_of(result)}"
         advice = "reshape keeps dynamic dimensions as they are; see set_dimension_size."
-    given = [f"operand {before}", f"shape {shape}"]
-    raise explain(ShapeError, "reshape_explicit", problem, given, advice)
+    details = [f"operand {before}", f"shape {shape}"]
+    raise explain(ShapeError, "reshape_explicit", problem, details, advice)
 
 
 def collapse(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
@@ -296,14 +296,14 @@ def collapse(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
         >>> ops.collapse(np.int32([[[1, 2], [3, 4]]]), (1, 2))
         Array([[1, 2, 3, 4]], dtype=int32)
     """
-    run, given = _RUN.checked("collapse", dimensions), shape_of(operand, "collapse")
-    (shape,) = Reshape(()).array_shapes([given])
+    run, shape_given = _RUN.checked("collapse", dimensions), shape_of(operand, "collapse")
+    (shape,) = Reshape(()).array_shapes([shape_given])
     first, last = (run[0], run[-1] + 1) if run else (0, 0)
     if run != tuple(range(first, last)) or first < 0 or last > shape.rank:
         problem = "(C1) the dimensions are not a run of consecutive dimensions"
-        shown = [f"operand {shape}", f"dimensions {run}"]
+        details = [f"operand {shape}", f"dimensions {run}"]
         advice = "Give neighbouring dimensions in increasing order; transpose first for others."
-        raise explain(AttributeValueError, "collapse", problem, shown, advice)
+        raise explain(AttributeValueError, "collapse", problem, details, advice)
     sizes = shape.dimensions
     merged = (*sizes[:first], math.prod(sizes[first:last]), *sizes[last:])
     return ops.reshape(operand, merged if run else sizes)

@@ -59,10 +59,10 @@ class Slice(Operation):
 
     @classmethod
     def _canonical(cls, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-        found = super()._canonical(values, named)
-        if found["strides"] is None:
-            found["strides"] = (1,) * len(found["start_indices"])
-        return found
+        values_by_name = super()._canonical(values, named)
+        if values_by_name["strides"] is None:
+            values_by_name["strides"] = (1,) * len(values_by_name["start_indices"])
+        return values_by_name
 
     def _ranges(self) -> Iterable[tuple[int, int, int]]:
         """Start, limit and stride of each dimension."""
@@ -110,7 +110,9 @@ class Slice(Operation):
         at = dimensions[0] or 0
         size = array_shape(operands[0]).dimensions[at]
         pairs = zip(self.values.values(), (0, size, 1), strict=True)
-        return ops.slice(operands[0], *[inserted(each, at, whole) for each, whole in pairs]), at
+        return ops.slice(
+            operands[0], *[inserted(numbers, at, whole) for numbers, whole in pairs]
+        ), at
 
     def sharding_rule(self, operand):
         return self.sharding_factors((operand,)).resized(PERMUTATION).build()
@@ -155,7 +157,7 @@ def slice_in_dim(
 
 def box(ranges: Iterable[Sequence[int]]) -> tuple[EllipsisType | slice, ...]:
     """The index of a NumPy array for a box: (start, limit[, stride]) of each dimension."""
-    return (..., *[slice(*each) for each in ranges])
+    return (..., *[slice(*limits) for limits in ranges])
 
 
 def inserted(values: Sequence[_T], position: int, value: _T) -> tuple[_T, ...]:
@@ -199,7 +201,7 @@ class Pad(Operation):
         config = self.padding_config
         if padding_value is not Shape(operand.element_type):
             self.refuse("C1", f"padding_value is not a scalar of type {operand.element_type}")
-        if len(config) != operand.rank or any(len(each) != 3 for each in config):
+        if len(config) != operand.rank or any(len(entry) != 3 for entry in config):
             problem = f"padding_config is not {operand.rank} triples"
             self.refuse_attribute("C2", problem)
         sizes = []
@@ -226,14 +228,14 @@ class Pad(Operation):
         return result[box(kept)]
 
     def stablehlo(self, emit, operands, shapes, results):
-        low, high, interior = ([each[k] for each in self.padding_config] for k in range(3))
+        low, high, interior = ([entry[k] for entry in self.padding_config] for k in range(3))
         config = f"low = {low}, high = {high}, interior = {interior}"
         return written(emit, f"stablehlo.pad {', '.join(operands)}, {config}", shapes, results[0])
 
     def hlo(self, emit, operands, shapes, result):
         if not self.padding_config:  # HLO's notation has no pad of a scalar
             return emit.instruction("copy", operands[:1], result)
-        padding = "x".join(["_".join(map(str, each)) for each in self.padding_config])
+        padding = "x".join(["_".join(map(str, entry)) for entry in self.padding_config])
         return emit.instruction("pad", operands, result, padding=padding)
 
     def transpose(self, cotangents, operands, linear):
@@ -241,7 +243,7 @@ class Pad(Operation):
         of_operand = None
         if linear[0]:  # zero where an edge was removed
             inside = pad_with_zeros(cotangents, [(-low, -high, 0) for low, high, _ in config])
-            sizes, strides = array_shape(inside).dimensions, [each[2] + 1 for each in config]
+            sizes, strides = array_shape(inside).dimensions, [entry[2] + 1 for entry in config]
             of_operand = ops.slice(inside, (0,) * whole.rank, sizes, strides)
         if not linear[1]:
             return of_operand, None
@@ -327,26 +329,26 @@ class ConcatInDim(Operation):
 
     def reference(self, *operands):
         # Where one is dynamic, the others may be longer in a dimension that is not joined.
-        least = np.min([each.shape for each in operands], axis=0)
+        least = np.min([operand.shape for operand in operands], axis=0)
         kept = [np.s_[:size] for size in least]
         kept[self.dimension] = np.s_[:]
-        return np.concatenate([each[tuple(kept)] for each in operands], self.dimension)
+        return np.concatenate([operand[tuple(kept)] for operand in operands], self.dimension)
 
     def stablehlo(self, emit, operands, shapes, results):
         if not any(shape.is_dynamic for shape in shapes):
             # XLA:TPU ends the process over some derivatives of joins with empty operands.
-            given = list(zip(operands, shapes, strict=True))
-            given = [each for each in given if each[1].dimensions[self.dimension]] or given[:1]
-            if len(given) == 1:
-                return [given[0][0]]
-            operands, shapes = zip(*given, strict=True)
+            parts = list(zip(operands, shapes, strict=True))
+            parts = [part for part in parts if part[1].dimensions[self.dimension]] or parts[:1]
+            if len(parts) == 1:
+                return [parts[0][0]]
+            operands, shapes = zip(*parts, strict=True)
         return super().stablehlo(emit, operands, shapes, results)
 
     def transpose(self, cotangents, operands, linear):
         at = self.dimension
         if array_shape(cotangents).dynamic[at]:
             return dynamic_parts(cotangents, operands, linear, at)
-        ends = [0, *accumulate([array_shape(each).dimensions[at] for each in operands])]
+        ends = [0, *accumulate([array_shape(operand).dimensions[at] for operand in operands])]
         return [
             ops.slice_in_dim(cotangents, start, limit, at) if wanted else None
             for (start, limit), wanted in zip(pairwise(ends), linear, strict=True)

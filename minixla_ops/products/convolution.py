@@ -132,26 +132,26 @@ class ConvGeneralDilated(Product):
         window = self.window(rhs.dimensions)
         lists = "window_strides", "lhs_dilation", "rhs_dilation", "padding", "window_reversal"
         named = {**{name: self.values[name] for name in lists}, "the kernel's size": window.sizes}
-        given = named, len(window.sizes), "spatial dimensions", ("C5", "C6")
-        sliding_windows.check_entries(self, *given)
+        declared = named, len(window.sizes), "spatial dimensions", ("C5", "C6")
+        sliding_windows.check_entries(self, *declared)
         self._check_groups(lhs, rhs)
         base = sliding_windows.sizes_at(lhs, numbers.input_spatial_dimensions)
         batch = lhs.dimensions[numbers.input_batch_dimension] // self.batch_group_count
         outputs = rhs.dimensions[numbers.kernel_output_feature_dimension]
         roles = batch, outputs, *window.positions(base)
         sizes = dict(zip(numbers.output, roles, strict=True))
-        return Shape(kind, [sizes[each] for each in range(lhs.rank)])
+        return Shape(kind, [sizes[index] for index in range(lhs.rank)])
 
     def _check_roles(self, lhs: Shape, rhs: Shape) -> None:
         if lhs.rank != rhs.rank or lhs.rank < 2:
             problem = "lhs and rhs must have batch, feature and equally many spatial dimensions"
             self.refuse("C3", problem, "Insert dimensions of size 1 with reshape.")
         for name in ("lhs", "rhs", "output"):
-            given = getattr(self.dimension_numbers, name)
-            if sorted(given) != list(range(lhs.rank)):
+            listed = getattr(self.dimension_numbers, name)
+            if sorted(listed) != list(range(lhs.rank)):
                 problem = f"dimension_numbers must give each dimension of {name} one role, not"
                 advice = f"Name each of the dimensions 0 to {lhs.rank - 1} once."
-                self.refuse_attribute("C4", f"{problem} {given}", advice)
+                self.refuse_attribute("C4", f"{problem} {listed}", advice)
 
     def _check_groups(self, lhs: Shape, rhs: Shape) -> None:
         numbers = self.dimension_numbers
@@ -183,11 +183,11 @@ class ConvGeneralDilated(Product):
         return product.transpose(np.argsort(numbers.output))
 
     def stablehlo(self, emit, operands, shapes, results):
-        (own,) = results
-        if own.element_type.is_complex and not shapes[0].element_type.is_complex:
-            own = own.with_element_type(own.element_type.real)
+        (result,) = results
+        if result.element_type.is_complex and not shapes[0].element_type.is_complex:
+            result = result.with_element_type(result.element_type.real)
         text = f"stablehlo.convolution({', '.join(operands)}) {self._attributes_text}"
-        return emit_converted(emit, written(emit, text, shapes, own), [own], results)
+        return emit_converted(emit, written(emit, text, shapes, result), [result], results)
 
     @cached_property
     def _attributes_text(self) -> str:
@@ -198,7 +198,7 @@ class ConvGeneralDilated(Product):
             "rhs_dilate": self.rhs_dilation,
             "reverse": self.window_reversal,
         }
-        texts = [f"{name} = {list(each)}".lower() for name, each in lists.items()]
+        texts = [f"{name} = {list(items)}".lower() for name, items in lists.items()]
         window = ", ".join(texts) if self.window_strides else ""
         told = self._written("stablehlo")
         others = f", precision_config = {told['precision_config']}" if self.precision_config else ""
@@ -219,8 +219,8 @@ class ConvGeneralDilated(Product):
 
     def cotangent(self, index, cotangent, operands):
         shapes = [*map(array_shape, operands), array_shape(cotangent)]
-        own, numbers = shapes[index], self.dimension_numbers
-        if own.size == 0 or shapes[2].size == 0:
+        shape_of_operand, numbers = shapes[index], self.dimension_numbers
+        if shape_of_operand.size == 0 or shapes[2].size == 0:
             return None
         spatial = [roles[2:] for roles in (numbers.lhs, numbers.rhs, numbers.output)]
         steps = self.lhs_dilation, self.rhs_dilation, self.window_strides
@@ -230,7 +230,7 @@ class ConvGeneralDilated(Product):
         dilated = [map(sliding_windows.dilated_size, *pair) for pair in pairs]
         extents = zip(*dilated, [low for low, _ in self.padding], strict=True)
         rule = self._cotangent_of_rhs if index else self._cotangent_of_lhs
-        return convert(rule(cotangent, operands[1 - index], extents), own.element_type)
+        return convert(rule(cotangent, operands[1 - index], extents), shape_of_operand.element_type)
 
     def _cotangent_of_lhs(
         self, cotangent: Array, kernel: Array, extents: Iterable[tuple[int, int, int, int]]
@@ -323,9 +323,9 @@ class ConvGeneralDilated(Product):
             rest, positions = lhs.dimensions[source], rule.result_sizes[0][target]
             moved = positions, PERMUTATION, [source, ABSENT], [target]
             summed = rhs.dimensions[along], REDUCTION, [source, along], [ABSENT]
-            for count, kind, own, results in sorted((moved, summed), key=lambda each: -each[0]):
+            for count, kind, factors, results in sorted((moved, summed), key=lambda row: -row[0]):
                 if (part := min(count, rest)) > 1:
-                    rule.add(own, results, part, kind)
+                    rule.add(factors, results, part, kind)
                     rest //= part
         if self.feature_group_count > 1:
             rule.add([features[0], outputs], [features[1]], self.feature_group_count)
@@ -373,9 +373,9 @@ def _grouped_product(
     # In blocks along the batch or the first positions, whichever there are more of.
     axis = 4 if count and cut.shape[4] > batch else 1
     blocks = np.array_split(cut, max(1, min(cut.shape[axis], cut.size // _BLOCK)), axis)
-    found = [product.reference(block, weights) for block in blocks]
+    products = [product.reference(block, weights) for block in blocks]
     # [batch groups, feature groups, batch, *positions, outputs]
-    moved = np.moveaxis(np.concatenate(found, 3 if axis == 4 else 2), (2, -1), (0, 3))
+    moved = np.moveaxis(np.concatenate(products, 3 if axis == 4 else 2), (2, -1), (0, 3))
     return moved.reshape(batch, kernel.shape[0], *windows.shape[2 : 2 + count])
 
 
@@ -402,11 +402,13 @@ def conv_general_dilated(
         dimension_numbers = ConvolutionDimensionNumbers.of(*[range(max(rank, 2))] * 3)
     is_named = isinstance(padding, str) and padding.upper() in ("SAME", "VALID")
     pairs = ((0, 0),) * count if is_named else padding
-    steps = [(1,) * count if each is None else each for each in (lhs_dilation, rhs_dilation)]
+    steps = [
+        (1,) * count if dilation is None else dilation for dilation in (lhs_dilation, rhs_dilation)
+    ]
     reversal = (False,) * count if window_reversal is None else window_reversal
     others = feature_group_count, batch_group_count, precision_config, preferred_element_type
-    given: Any = (strides, pairs, *steps, reversal, dimension_numbers, *others)
-    operation = ConvGeneralDilated(*given)
+    parameters: Any = (strides, pairs, *steps, reversal, dimension_numbers, *others)
+    operation = ConvGeneralDilated(*parameters)
     if is_named:
         operation = _padded(operation, padding, shape_of(lhs), shape_of(rhs))
     return operation(lhs, rhs)
@@ -421,8 +423,8 @@ def _padded(
 ) -> ConvGeneralDilated:
     """The operation with the padding that "SAME" or "VALID" stands for."""
     operation.infer((lhs, rhs))  # it refuses what does not fit
-    given, kernel = operation.array_shapes([lhs, rhs])
-    base = sliding_windows.sizes_at(given, operation.dimension_numbers.input_spatial_dimensions)
+    padded, kernel = operation.array_shapes([lhs, rhs])
+    base = sliding_windows.sizes_at(padded, operation.dimension_numbers.input_spatial_dimensions)
     window = operation.window(kernel.dimensions)._replace(padding=padding)
     return operation.replace(padding=sliding_windows.resolve_window(base, *window).padding)
 
@@ -430,19 +432,21 @@ def _padded(
 def _plainer(name: str, what: str, example: str, *omitted: str) -> Callable[..., Any]:
     """`conv_general_dilated` under another name, without dilations and what is omitted."""
     omitted = *omitted, "lhs_dilation", "rhs_dilation", "window_reversal"
-    given = inspect.signature(conv_general_dilated).parameters.values()
-    kept = [each for each in given if each.name not in omitted]
-    names = {each.name for each in kept}
-    plain = inspect.Signature([each.replace(annotation=each.empty) for each in kept])
-    arguments = ", ".join([f"{each.name}={each.name}" for each in kept])
+    declared = inspect.signature(conv_general_dilated).parameters.values()
+    kept = [parameter for parameter in declared if parameter.name not in omitted]
+    names = {parameter.name for parameter in kept}
+    plain = inspect.Signature([parameter.replace(annotation=parameter.empty) for parameter in kept])
+    arguments = ", ".join([f"{parameter.name}={parameter.name}" for parameter in kept])
     source = f"def {name}{plain}:\n    return conv_general_dilated({arguments})\n"
     space = {"conv_general_dilated": conv_general_dilated, "__name__": __name__}
     exec(compile(source, __file__, "exec"), space)
     function: Any = space[name]
-    function.__annotations__ = {each.name: each.annotation for each in kept} | {"return": "Any"}
+    function.__annotations__ = {parameter.name: parameter.annotation for parameter in kept} | {
+        "return": "Any"
+    }
     parts = dict(sections(conv_general_dilated.__doc__ or ""))
     rows = _ROW.split(parts.get("Args", ""))  # none under `python -OO`
-    parts["Args"] = "".join(each for each in rows if each.strip().partition(":")[0] in names)
+    parts["Args"] = "".join(row for row in rows if row.strip().partition(":")[0] in names)
     parts |= {"": f"A convolution with {what}.", "Example": example}
     function.__doc__ = joined(parts)
     return function

@@ -39,8 +39,8 @@ class ConvolutionDimensionNumbers:
                 object.__setattr__(self, name, form.canonical(value))
             except (TypeError, ValueError) as error:
                 problem = f"{name} must be {form.description}"
-                given = [f"{name} = {value!r}", str(error)]
-                raise explain(AttributeValueError, type(self).__name__, problem, given) from None
+                details = [f"{name} = {value!r}", str(error)]
+                raise explain(AttributeValueError, type(self).__name__, problem, details) from None
 
     @classmethod
     def of(cls, lhs: Dimensions, rhs: Dimensions, output: Dimensions) -> Self:
@@ -63,7 +63,7 @@ class ConvolutionDimensionNumbers:
         else:
             data, kernel, spatial = "bf", "oi", [str(index) for index in range(len(rhs) - 2)]
         pairs = (lhs, data), (rhs, kernel), (output, data)
-        return cls.of(*[_positions(text, [*own, *spatial]) for text, own in pairs])
+        return cls.of(*[_positions(text, [*labels, *spatial]) for text, labels in pairs])
 
     @property
     def lhs(self) -> tuple[int, ...]:
@@ -135,7 +135,7 @@ class ConvolutionDimensions(Attribute):
         return f"{lhs}x{rhs}->{output}"
 
     def read(self, written: str) -> ConvolutionDimensionNumbers:
-        texts = [each.split(", ") for each in re.findall(r"\[([^]]*)\]", written)]
+        texts = [part.split(", ") for part in re.findall(r"\[([^]]*)\]", written)]
         return ConvolutionDimensionNumbers.from_letters(*texts)
 
     def hlo(self, value: ConvolutionDimensionNumbers) -> str:

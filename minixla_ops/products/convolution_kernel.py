@@ -20,7 +20,7 @@ def convolution_of(
     count = shapes[0].rank - 2
     try:
         lists = [options[name][1] for name in ("window_strides", "lhs_dilation", "rhs_dilation")]
-        strides, holes, inner = (each[-count:] for each in lists)
+        strides, holes, inner = (items[-count:] for items in lists)
         padding = options["padding"][1][-2 * count :]
         labels = options["dim_labels"]
     except (KeyError, IndexError, TypeError):

@@ -45,10 +45,13 @@ class Dot(products.SumOfProducts):
         self._check_names("rhs", rhs, [*numbers[1], *numbers[3]])
         self._check_pairs("C6", "batch", lhs, rhs, numbers[2:])
         self._check_pairs("C7", "contracting", lhs, rhs, numbers[:2])
-        own = *numbers.lhs_batch_dimensions, *numbers.free(0, lhs.rank)
-        kept = *[(lhs, each) for each in own], *[(rhs, each) for each in numbers.free(1, rhs.rank)]
-        sizes = [shape.dimensions[each] for shape, each in kept]
-        return Shape(kind, sizes, [shape.dynamic[each] for shape, each in kept])
+        lhs_kept = *numbers.lhs_batch_dimensions, *numbers.free(0, lhs.rank)
+        kept = (
+            *[(lhs, dimension) for dimension in lhs_kept],
+            *[(rhs, each) for each in numbers.free(1, rhs.rank)],
+        )
+        sizes = [shape.dimensions[dimension] for shape, dimension in kept]
+        return Shape(kind, sizes, [shape.dynamic[dimension] for shape, dimension in kept])
 
     def _check_names(self, name: str, shape: Shape, named: Sequence[int]) -> None:
         check_dimensions(self, "C4", shape, *named, of=name)
@@ -114,8 +117,8 @@ class DotGeneral(Dot, products.Product):
             lhs = lhs[(np.s_[:],) * one + (np.s_[:size],)]
             rhs = rhs[(np.s_[:],) * other + (np.s_[:size],)]
         kept = lhs_batch, lhs_free, lhs_contracting
-        batch, rows, inner = ([lhs.shape[each] for each in part] for part in kept)
-        columns = [rhs.shape[each] for each in rhs_free]
+        batch, rows, inner = ([lhs.shape[dimension] for dimension in part] for part in kept)
+        columns = [rhs.shape[dimension] for dimension in rhs_free]
         left = lhs.transpose(*lhs_batch, *lhs_free, *lhs_contracting)
         right = rhs.transpose(*rhs_batch, *rhs_contracting, *rhs_free)
         left = left.reshape(prod(batch), prod(rows), prod(inner))
@@ -124,8 +127,8 @@ class DotGeneral(Dot, products.Product):
         return product.reshape([*batch, *rows, *columns])
 
     def stablehlo(self, emit, operands, shapes, results):
-        given = f"{operands[0]}, {operands[1]}, {self._attributes_text}"
-        return written(emit, f"stablehlo.dot_general {given}", shapes, results[0])
+        text = f"{operands[0]}, {operands[1]}, {self._attributes_text}"
+        return written(emit, f"stablehlo.dot_general {text}", shapes, results[0])
 
     @cached_property
     def _attributes_text(self) -> str:
@@ -133,32 +136,34 @@ class DotGeneral(Dot, products.Product):
         return f"{text}, precision = [{', '.join(names)}]" if names else text
 
     def cotangent(self, index, cotangent, operands):
-        own, other = array_shape(operands[index]), operands[1 - index]
+        shape_of_operand, other = array_shape(operands[index]), operands[1 - index]
         shape = array_shape(other)
         is_larger = shape.size > array_shape(cotangent).size
-        given = self.dimension_numbers, (own.rank, shape.rank), index, is_larger
-        is_reversed, numbers, permutation = dot_dimensions.transposed_numbers(*given)
+        described = self.dimension_numbers, (shape_of_operand.rank, shape.rank), index, is_larger
+        is_reversed, numbers, permutation = dot_dimensions.transposed_numbers(*described)
         cotangent, other = products.in_common_type(cotangent, other)
         # The cotangent takes the operand's place, and with it the operand's precision.
         pair = (other, cotangent) if is_reversed else (cotangent, other)
         precision = self.precision_config
         if precision and is_reversed != bool(index):
             precision = precision[::-1]
-        result = convert(dot_general(*pair, numbers, precision), own.element_type)
+        result = convert(dot_general(*pair, numbers, precision), shape_of_operand.element_type)
         return result if permutation is None else ops.transpose(result, permutation)
 
     def batch(self, operands, dimensions):
         lhs, rhs = operands
-        given = (array_shape(lhs).rank, array_shape(rhs).rank), tuple(dimensions)
-        numbers, dimension = dot_dimensions.batched_numbers(self.dimension_numbers, *given)
+        ranks_and_places = (array_shape(lhs).rank, array_shape(rhs).rank), tuple(dimensions)
+        numbers, dimension = dot_dimensions.batched_numbers(
+            self.dimension_numbers, *ranks_and_places
+        )
         others = self.precision_config, self.preferred_element_type
         return dot_general(lhs, rhs, numbers, *others), dimension
 
     def sharding_rule(self, lhs, rhs):
         rule, numbers = self.sharding_factors((lhs, rhs)), self.dimension_numbers
         batch = [*zip(numbers.lhs_batch_dimensions, numbers.rhs_batch_dimensions, strict=True)]
-        kept = [(each, ABSENT) for each in numbers.free(0, lhs.rank)]
-        kept += [(ABSENT, each) for each in numbers.free(1, rhs.rank)]
+        kept = [(dimension, ABSENT) for dimension in numbers.free(0, lhs.rank)]
+        kept += [(ABSENT, dimension) for dimension in numbers.free(1, rhs.rank)]
         for at, (one, other) in enumerate([*batch, *kept]):
             size = lhs.dimensions[one] if one != ABSENT else rhs.dimensions[other]
             rule.add([one, other], [at], size)
@@ -220,11 +225,14 @@ def dot(
         Array([3, 7], dtype=int32)
     """
     left, right = shape_of(lhs), shape_of(rhs)
-    ranks = tuple(each.rank if isinstance(each, Shape) else -1 for each in (left, right))
+    ranks = tuple(operand.rank if isinstance(operand, Shape) else -1 for operand in (left, right))
     if ranks not in ((1, 1), (2, 1), (2, 2)):
-        problem, given = "(D1) there is no product of these ranks", [f"lhs {left}", f"rhs {right}"]
+        problem, details = (
+            "(D1) there is no product of these ranks",
+            [f"lhs {left}", f"rhs {right}"],
+        )
         advice = "It takes vector and vector, matrix and vector, or matrix and matrix"
         advice = f"{advice}; dot_general takes all others."
-        raise explain(ShapeError, "dot", problem, given, advice)
+        raise explain(ShapeError, "dot", problem, details, advice)
     numbers = DotDimensionNumbers((ranks[0] - 1,), (0,))
     return dot_general(lhs, rhs, numbers, precision_config, preferred_element_type)

@@ -28,7 +28,7 @@ class DotDimensionNumbers(NamedTuple):
     def free(self, side: int, rank: int) -> tuple[int, ...]:
         """The dimensions of lhs (`side` 0) or rhs (1) that are neither contracting nor batch."""
         named = *self[side], *self[side + 2]
-        return tuple([each for each in range(rank) if each not in named])
+        return tuple([index for index in range(rank) if index not in named])
 
     def __str__(self) -> str:
         lhs, rhs, lhs_batch, rhs_batch = map(list, self)
@@ -58,14 +58,14 @@ class DotDimensions(Attribute):
         return str(value)
 
     def read(self, written: str) -> DotDimensionNumbers:
-        given = written_fields(written)
-        names = [each.replace("batch", "batching") for each in DotDimensionNumbers._fields]
-        return DotDimensionNumbers(*[given.get(name, ()) for name in names])
+        fields = written_fields(written)
+        names = [field.replace("batch", "batching") for field in DotDimensionNumbers._fields]
+        return DotDimensionNumbers(*[fields.get(name, ()) for name in names])
 
     def hlo(self, value: DotDimensionNumbers) -> dict[str, Sequence[int] | None]:
         """`lhs_batch_dims={0}, lhs_contracting_dims={2}`, the same of rhs; empty ones left out."""
         fields = sorted(value._asdict().items())
-        return {name.replace("dimensions", "dims"): each or None for name, each in fields}
+        return {name.replace("dimensions", "dims"): numbers or None for name, numbers in fields}
 
 
 @lru_cache(maxsize=4096)
@@ -87,7 +87,9 @@ def transposed_numbers(
     summed = tuple(range(start, start + len(other_free)))
     common = tuple(range(len(batch)))
     # Contracting dimensions come out in the other operand's order.
-    restored = [own for _, own in sorted(zip(other_contracting, contracting, strict=True))]
+    restored = [
+        dimension for _, dimension in sorted(zip(other_contracting, contracting, strict=True))
+    ]
     after = _permutation((*batch, *free, *restored))
     before = _permutation((*batch, *restored, *free))
     is_copied = other_free != tuple(range(ranks[1] - len(other_free), ranks[1]))
@@ -112,8 +114,8 @@ def batched_numbers(
     `ranks` are those of the operands with their batch, which is at `dimensions` or None.
     """
     lhs_at, rhs_at = dimensions
-    lhs_contracting, lhs_batch = (shifted(each, lhs_at) for each in numbers[0::2])
-    rhs_contracting, rhs_batch = (shifted(each, rhs_at) for each in numbers[1::2])
+    lhs_contracting, lhs_batch = (shifted(number, lhs_at) for number in numbers[0::2])
+    rhs_contracting, rhs_batch = (shifted(number, rhs_at) for number in numbers[1::2])
     if lhs_at is not None and rhs_at is not None:
         lhs_batch, rhs_batch = (lhs_at, *lhs_batch), (rhs_at, *rhs_batch)
     batched = DotDimensionNumbers(lhs_contracting, rhs_contracting, lhs_batch, rhs_batch)

@@ -79,10 +79,10 @@ class SumOfProducts(Operation):
             advice = f"{advice}; preferred_element_type sets the type of the result."
             self.refuse("C1", "the element types of lhs and rhs differ", advice)
         result = preferred or lhs.element_type
-        for own in (lhs.element_type, rhs.element_type):
-            is_narrower = _KINDS[result.kind] < 2 and result.bits < own.bits
-            if _KINDS[result.kind] < _KINDS[own.kind] or is_narrower:
-                problem = f"a product of {own} cannot be accumulated in {preferred}"
+        for kind in (lhs.element_type, rhs.element_type):
+            is_narrower = _KINDS[result.kind] < 2 and result.bits < kind.bits
+            if _KINDS[result.kind] < _KINDS[kind.kind] or is_narrower:
+                problem = f"a product of {kind} cannot be accumulated in {preferred}"
                 advice = "Leave preferred_element_type out and convert the result."
                 self.refuse_attribute("C2", problem, advice)
         return result
@@ -99,8 +99,8 @@ class Product(SumOfProducts):
     cotangent = GIVEN
 
     def transpose(self, cotangents, operands, linear):
-        given = cotangents, operands
-        return [self.cotangent(i, *given) if flag else None for i, flag in enumerate(linear)]
+        arrays = cotangents, operands
+        return [self.cotangent(i, *arrays) if flag else None for i, flag in enumerate(linear)]
 
     def vjp(self, cotangents, operands, results, active):
         return self.transpose(cotangents, operands, active)
@@ -125,17 +125,17 @@ def _inexact_type(*kinds: ElementType) -> ElementType:
 
     Integers that a float type accumulates are rounded to it first.
     """
-    wide = [F32 if each.bits < 32 else each for each in kinds if each.is_inexact]
-    return element_type(np.result_type(*(each.dtype for each in wide)))
+    wide = [F32 if kind.bits < 32 else kind for kind in kinds if kind.is_inexact]
+    return element_type(np.result_type(*(array.dtype for array in wide)))
 
 
 def matrix_product(lhs: np.ndarray, rhs: np.ndarray, preferred: ElementType | None) -> np.ndarray:
     """The product of stacks of matrices [..., m, k] and [..., k, n], as SumOfProducts has it."""
-    own = element_type(lhs.dtype)
-    result = preferred or own
+    kind = element_type(lhs.dtype)
+    result = preferred or kind
     with np.errstate(all="ignore"):
         if result.is_inexact:
-            wide = summing_type(result, own, element_type(rhs.dtype)).dtype
+            wide = summing_type(result, kind, element_type(rhs.dtype)).dtype
             product = _contiguous(lhs, wide) @ _contiguous(rhs, wide)
             return cast(product, result)
         if result.kind == "pred":

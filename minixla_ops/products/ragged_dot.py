@@ -47,14 +47,14 @@ class RaggedDimensions(Attribute):
         return RaggedDotDimensionNumbers(dot, *map(Integers().canonical, lists))
 
     def read(self, written: str) -> RaggedDotDimensionNumbers:
-        given = written_fields(written)
-        lists = [given.get(name, ()) for name in RaggedDotDimensionNumbers._fields[1:]]
+        fields = written_fields(written)
+        lists = [fields.get(name, ()) for name in RaggedDotDimensionNumbers._fields[1:]]
         return RaggedDotDimensionNumbers(DotDimensions().read(written), *lists)
 
     def hlo(self, value: RaggedDotDimensionNumbers) -> dict[str, Sequence[int] | None]:
         numbers, ragged, groups = value
-        own = {"lhs_ragged_dims": ragged, "rhs_group_dims": groups or None}
-        return {**DotDimensions().hlo(numbers), **own}
+        attributes = {"lhs_ragged_dims": ragged, "rhs_group_dims": groups or None}
+        return {**DotDimensions().hlo(numbers), **attributes}
 
 
 @register
@@ -112,7 +112,7 @@ class RaggedDot(Lowered, Dot):
             problem = "there is not one ragged dimension of lhs"
             self.refuse_attribute("C8", problem, f"It must be in [0, {lhs.rank}).")
         it = _Ragged(self.dimension_numbers, lhs.rank, rhs.rank)
-        prefix = tuple([lhs.dimensions[each] for each in it.prefix])
+        prefix = tuple([lhs.dimensions[dimension] for dimension in it.prefix])
         sizes = group_sizes.dimensions
         if not group_sizes.element_type.is_integer or sizes[:-1] not in ((), prefix) or not sizes:
             advice = f"They must be integers, [g] or [{', '.join(map(str, prefix))}, g]."
@@ -120,7 +120,7 @@ class RaggedDot(Lowered, Dot):
         if not it.is_kept and not groups:
             dimensions = whole.dimensions
             return whole.with_dimensions((sizes[-1], *dimensions) if it.is_summed else dimensions)
-        counts = [rhs.dimensions[each] for each in groups if each in numbers.free(1, rhs.rank)]
+        counts = [rhs.dimensions[group] for group in groups if group in numbers.free(1, rhs.rank)]
         if not it.is_kept or len(groups) != 1 or counts != [sizes[-1]]:
             self.refuse("C9", "the group dimension of rhs does not fit")
         return whole.without_dimension(it.group_place)
@@ -135,13 +135,13 @@ class RaggedDot(Lowered, Dot):
         places = it.places(members.ndim)
         if it.is_summed:
             numbers, _ = batched_numbers(numbers, (0, 0), (0, 0))
-            lhs = _only(members, [*[each + 1 for each in places], 0], lhs[None])
-            rhs = _only(members, [*[each + 1 for each in it.partners(places)], 0], rhs[None])
+            lhs = _only(members, [*[place + 1 for place in places], 0], lhs[None])
+            rhs = _only(members, [*[partner + 1 for partner in it.partners(places)], 0], rhs[None])
         whole = DotGeneral(numbers, None, self.preferred_element_type).reference(lhs, rhs)
         if not it.is_kept:
             return whole
-        own = _only(members, [*it.result_places(places), it.group_place], whole)
-        return np.add.reduce(own, it.group_place, whole.dtype)
+        members_kept = _only(members, [*it.result_places(places), it.group_place], whole)
+        return np.add.reduce(members_kept, it.group_place, whole.dtype)
 
     def lowered(self, lhs, rhs, group_sizes):
         it = _Ragged(self.dimension_numbers, array_shape(lhs).rank, array_shape(rhs).rank)
@@ -167,13 +167,13 @@ class RaggedDot(Lowered, Dot):
 class _Ragged:
     """What follows from the dimension numbers, for the one ragged dimension of lhs."""
 
-    def __init__(self, given: RaggedDotDimensionNumbers, lhs_rank: int, rhs_rank: int) -> None:
-        self._numbers, (self.ragged,), groups = given
+    def __init__(self, numbers: RaggedDotDimensionNumbers, lhs_rank: int, rhs_rank: int) -> None:
+        self._numbers, (self.ragged,), groups = numbers
         lhs_contracting, _, lhs_batch, _ = self._numbers
         free, others = self._numbers.free(0, lhs_rank), self._numbers.free(1, rhs_rank)
         self.is_kept, self.is_summed = self.ragged in free, self.ragged in lhs_contracting
-        own = free if self.is_kept else lhs_contracting if self.is_summed else lhs_batch
-        before = own[: own.index(self.ragged)]
+        candidates = free if self.is_kept else lhs_contracting if self.is_summed else lhs_batch
+        before = candidates[: candidates.index(self.ragged)]
         # The dimensions of lhs along which group sizes may differ.
         self.prefix = (*lhs_batch, *before) if self.is_kept or self.is_summed else before
         # Where DotGeneral puts the group dimension of rhs, if there is one.
@@ -187,8 +187,8 @@ class _Ragged:
     def partners(self, places: Sequence[int]) -> list[int]:
         """The dimensions of rhs that contracting and batch dimensions of lhs are paired with."""
         lhs_contracting, rhs_contracting, lhs_batch, rhs_batch = self._numbers
-        own, others = (*lhs_contracting, *lhs_batch), (*rhs_contracting, *rhs_batch)
-        return [others[own.index(each)] for each in places]
+        lhs_side, others = (*lhs_contracting, *lhs_batch), (*rhs_contracting, *rhs_batch)
+        return [others[lhs_side.index(place)] for place in places]
 
     def result_places(self, places: Sequence[int]) -> Sequence[int]:
         """Where the result has those dimensions of lhs, for a ragged dimension that is kept."""
@@ -198,7 +198,7 @@ class _Ragged:
 
 def _only(mask: np.ndarray, places: Sequence[int], array: np.ndarray) -> np.ndarray:
     """`array` where a mask holds, whose dimensions are at `places`, and zeros elsewhere."""
-    others = [each for each in range(array.ndim) if each not in places]
+    others = [index for index in range(array.ndim) if index not in places]
     placed = np.expand_dims(mask.transpose(np.argsort(places)), others)
     return np.where(placed, array, np.zeros((), array.dtype))
 
@@ -216,7 +216,7 @@ def _members(group_sizes: Array, size: int) -> Array:
     sizes = (*outer, size, groups)
     kept = (*range(len(outer)), len(outer) + 1)
     position = ops.iota(shape.with_dimensions(sizes), len(outer))
-    first, end = (ops.broadcast_in_dim(each, sizes, kept) for each in (ends - counts, ends))
+    first, end = (ops.broadcast_in_dim(bounds, sizes, kept) for bounds in (ends - counts, ends))
     return ops.and_(ops.ge(position, first), ops.lt(position, end))
 
 
@@ -224,7 +224,7 @@ def _by_group(value: Array, members: Array, places: Sequence[int]) -> Array:
     """[g, *sizes] of `value`: zero where an element is not in the group."""
     *_, groups = array_shape(members).dimensions
     sizes = (groups, *array_shape(value).dimensions)
-    mapping = [*[each + 1 for each in places], 0]
+    mapping = [*[place + 1 for place in places], 0]
     order = sorted(range(len(mapping)), key=mapping.__getitem__)
     mask = ops.broadcast_in_dim(ops.transpose(members, order), sizes, sorted(mapping))
     spread = ops.broadcast_in_dim(value, sizes, range(1, len(sizes)))

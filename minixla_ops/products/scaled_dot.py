@@ -53,9 +53,9 @@ class ScaledDot(Lowered, Dot):
 
     def shape(self, *operands):
         lhs, lhs_scale, rhs, rhs_scale = operands
-        for name, each in zip(self.operands, operands, strict=True):
-            if not each.element_type.is_float:
-                self.refuse("C8", f"{name} is of type {each.element_type}")
+        for name, operand in zip(self.operands, operands, strict=True):
+            if not operand.element_type.is_float:
+                self.refuse("C8", f"{name} is of type {operand.element_type}")
         for name, whole, scale in (("lhs", lhs, lhs_scale), ("rhs", rhs, rhs_scale)):
             pairs = zip(scale.dimensions, whole.dimensions, strict=False)
             fits = all(count == size or (count > 0 and size % count == 0) for count, size in pairs)
@@ -68,16 +68,16 @@ class ScaledDot(Lowered, Dot):
         own = element_type(operands[0].dtype)
         kind = self._result_type(own)
         wide = summing_type(kind, own, element_type(operands[2].dtype))
-        lhs, lhs_scale, rhs, rhs_scale = (cast(each, wide) for each in operands)
+        lhs, lhs_scale, rhs, rhs_scale = (cast(operand, wide) for operand in operands)
         with np.errstate(all="ignore"):
             lhs, rhs = lhs * _repeated(lhs_scale, lhs.shape), rhs * _repeated(rhs_scale, rhs.shape)
             return cast(DotGeneral(self.dimension_numbers).reference(lhs, rhs), kind)
 
     def lowered(self, *operands):
-        own, _, other, _ = (array_shape(each).element_type for each in operands)
-        kind = self._result_type(own)
-        wide = summing_type(kind, own, other)
-        lhs, lhs_scale, rhs, rhs_scale = (convert(each, wide) for each in operands)
+        lhs_type, _, other, _ = (array_shape(operand).element_type for operand in operands)
+        kind = self._result_type(lhs_type)
+        wide = summing_type(kind, lhs_type, other)
+        lhs, lhs_scale, rhs, rhs_scale = (convert(operand, wide) for operand in operands)
         lhs = lhs * _spread(lhs_scale, array_shape(lhs).dimensions)
         rhs = rhs * _spread(rhs_scale, array_shape(rhs).dimensions)
         product = ops.dot_general(lhs, rhs, self.dimension_numbers, self.precision_config)
@@ -87,8 +87,8 @@ class ScaledDot(Lowered, Dot):
         lhs, lhs_scale, rhs, rhs_scale = operands  # HLO has the scales last
         return super().hlo(emit, [lhs, rhs, lhs_scale, rhs_scale], shapes, result)
 
-    def _result_type(self, own: ElementType) -> ElementType:
-        default = own if own.bits >= 16 else ELEMENT_TYPES["f32"]
+    def _result_type(self, lhs_type: ElementType) -> ElementType:
+        default = lhs_type if lhs_type.bits >= 16 else ELEMENT_TYPES["f32"]
         return self.preferred_element_type or default
 
 
@@ -105,7 +105,7 @@ def _spread(scale: Array, sizes: Sequence[int]) -> Array:
     if not counts:
         return ops.broadcast_in_dim(scale, sizes, ())
     pairs = zip(counts, sizes, strict=True)
-    split = [each for n, size in pairs for each in (n, size // n if n else 1)]
+    split = [part for n, size in pairs for part in (n, size // n if n else 1)]
     return ops.reshape(ops.broadcast_in_dim(scale, split, range(0, 2 * len(counts), 2)), sizes)
 
 

@@ -68,8 +68,8 @@ class Call(RunsPrograms):
         outcome = ", ".join(shape.stablehlo for shape in results)
         symbol = emit.function(self.computation)
         is_kept = self.is_kept or id(self.computation) in emit.apart
-        given = f"{symbol}({', '.join(operands)}){_KEPT if is_kept else ''}"
-        emit.line(f"{target}func.call {given} : ({types}) -> ({outcome})")
+        called = f"{symbol}({', '.join(operands)}){_KEPT if is_kept else ''}"
+        emit.line(f"{target}func.call {called} : ({types}) -> ({outcome})")
         return names
 
     def entered(self, trace, known):
@@ -94,11 +94,11 @@ class KeptCall(Call):
     is_kept = True
 
 
-def _advice(given: AnyShape, wanted: AnyShape) -> str:
+def _advice(shape: AnyShape, wanted: AnyShape) -> str:
     """Return the advice for an operand of another shape."""
-    if isinstance(given, Shape) and isinstance(wanted, Shape):
+    if isinstance(shape, Shape) and isinstance(wanted, Shape):
         narrow = canonical_element_type(wanted.element_type)
-        if narrow is not wanted.element_type and given.element_type is narrow:
+        if narrow is not wanted.element_type and shape.element_type is narrow:
             return (
                 "64-bit values become narrower while JAX's 64-bit mode is off: call "
                 'jax.config.update("jax_enable_x64", True), or use `with jax.enable_x64(True):`.'

@@ -141,8 +141,8 @@ def _dictionary_text(attributes: object) -> str:
 
 
 def _not_written(problem: str, value: object, advice: str) -> AttributeValueError:
-    given = [f"given, of type {type(value).__name__}: {value!r}"[:200]]
-    return explain(AttributeValueError, "composite_call", f"(C4) {problem}", given, advice)
+    details = [f"given, of type {type(value).__name__}: {value!r}"[:200]]
+    return explain(AttributeValueError, "composite_call", f"(C4) {problem}", details, advice)
 
 
 def dictionary_text(attributes: Iterable[tuple[str, object]]) -> str:
@@ -191,8 +191,8 @@ class OptimizationBarrier(Operation):
         return [edge([Place("operand", i)], Place("result", i)) for i in range(len(operands))]
 
     def jvp(self, primals, tangents, results):
-        given = [each is not None for each in tangents]
-        return tuple(spread(given, OptimizationBarrier()(*compress(tangents, given))))
+        active = [tangent is not None for tangent in tangents]
+        return tuple(spread(active, OptimizationBarrier()(*compress(tangents, active))))
 
     def transpose(self, cotangents, operands, linear):
         return self.jvp(operands, cotangents, None)

@@ -34,24 +34,24 @@ def computation_of(computation: Computation, shapes: ShapeList, subject: str) ->
         return computation
     key = (computation, tuple(shapes))
     try:
-        found = _TRACED.get(key)
+        graph = _TRACED.get(key)
     except TypeError:  # a callable object that cannot be hashed
-        found = None
-    if found is None:
+        graph = None
+    if graph is None:
         if not callable(computation):
             problem = f"the computation is of type {type(computation).__name__}"
             advice = "Give a Graph or a function of scalars, such as minixla_ops.add."
             raise explain(ShapeError, subject, problem, [repr(computation)[:200]], advice)
         _check_arity(computation, len(shapes), subject)
         name = getattr(computation, "__name__", "computation")
-        found = closed_graph(computation, shapes, subject, name).pruned()
+        graph = closed_graph(computation, shapes, subject, name).pruned()
         module = getattr(computation, "__module__", None) or ""
         is_own = module.partition(".")[0] in ("minixla_ops", "minixla")
         if is_own and getattr(sys.modules.get(module), name, None) is computation:  # a builder
-            for instruction in found.instructions:
+            for instruction in graph.instructions:
                 instruction.source = None  # it stands for every caller's line
-            _TRACED[key] = found
-    return found
+            _TRACED[key] = graph
+    return graph
 
 
 def _check_arity(computation: Callable[..., object], count: int, subject: str) -> None:
@@ -64,9 +64,9 @@ def _check_arity(computation: Callable[..., object], count: int, subject: str) -
     except TypeError as error:
         name = getattr(computation, "__name__", repr(computation))
         problem = f"the computation {name} does not take {count} arguments"
-        shown = [f"{name}{signature}: {error}"]
+        details = [f"{name}{signature}: {error}"]
         advice = f"It must be a function of {count} scalars."
-        raise explain(ShapeError, subject, problem, shown, advice) from None
+        raise explain(ShapeError, subject, problem, details, advice) from None
 
 
 def program_of(
@@ -74,8 +74,8 @@ def program_of(
 ) -> Graph:
     """An operation as a program that a function of values is, kept with its computation."""
     subject = operation.builder_name
-    given = function, shapes, subject, f"{subject}_{computation.name}"
-    return computation.remembered((operation, shapes), closed_graph, *given).pruned()
+    traced = function, shapes, subject, f"{subject}_{computation.name}"
+    return computation.remembered((operation, shapes), closed_graph, *traced).pruned()
 
 
 def pulled_program(
@@ -86,7 +86,9 @@ def pulled_program(
 ) -> Sequence[Any]:
     """The cotangents of a program's operands marked in `active` from its results'; None is zero."""
     _, pullback = call_vjp_graphs(vjp_graphs(program, tuple(active)), operands)
-    return pullback({i: each for i, each in enumerate(cotangents) if each is not None})
+    return pullback(
+        {i: cotangent for i, cotangent in enumerate(cotangents) if cotangent is not None}
+    )
 
 
 class Monoid(NamedTuple):
@@ -180,10 +182,10 @@ def is_identity(monoid: str, value: object) -> bool:
         literal = value._value.literal if type(value) is GraphTracer else None
         value = None if literal is None else literal.array
     try:
-        known = np.asarray(value)
+        number = np.asarray(value)
     except TypeError:  # an array that is itself being traced, by JAX
         return False
-    return value is not None and bool(known == identity_of(monoid, known.dtype))
+    return value is not None and bool(number == identity_of(monoid, number.dtype))
 
 
 def short_form(computation: Graph) -> str | None:
@@ -202,8 +204,8 @@ def check_computation(
     if graph.input_shapes == tuple(inputs) and graph.output_shapes == tuple(outputs):
         return
     every = graph.input_shapes, graph.output_shapes, inputs, outputs
-    taken, given, *wanted = (f"({', '.join(map(str, shapes))})" for shapes in every)
-    problem = f"{name} has other inputs or outputs than it must have: {taken} -> {given}"
+    taken, returned, *wanted = (f"({', '.join(map(str, shapes))})" for shapes in every)
+    problem = f"{name} has other inputs or outputs than it must have: {taken} -> {returned}"
     operation.refuse(label, problem, f"It must be {' -> '.join(wanted)}.")
 
 

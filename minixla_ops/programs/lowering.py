@@ -69,9 +69,9 @@ class Lowered(Operation):
         shapes = tuple(map(shape_of, primals))
         active = tuple([tangent is not None for tangent in tangents])
         graph, flags = _derivative(self, shapes, active)
-        given = [*primals, *compress(tangents, active)]
-        found = tuple(spread(flags, evaluate_graph(graph, given)))
-        return found if type(results) is tuple else found[0]
+        inputs = [*primals, *compress(tangents, active)]
+        tangents_out = tuple(spread(flags, evaluate_graph(graph, inputs)))
+        return tangents_out if type(results) is tuple else tangents_out[0]
 
     def batch(self, operands, dimensions):
         shapes = member_shapes(operands, dimensions)
@@ -112,10 +112,10 @@ def _derivative(
     operation: Lowered, shapes: tuple[AnyShape, ...], active: tuple[bool, ...]
 ) -> tuple[Graph, tuple[bool, ...]]:
     """The graph from operands and tangents to tangents, and which results have one."""
-    graph, known = jvp_graph(lowered_program(operation, shapes), active)
-    tangents = graph.outputs[len(known) :]
+    graph, moving = jvp_graph(lowered_program(operation, shapes), active)
+    tangents = graph.outputs[len(moving) :]
     pruned = Graph(graph.inputs, graph.instructions, tangents, graph.name).pruned()
-    return without_lines(pruned), known
+    return without_lines(pruned), moving
 
 
 @kept

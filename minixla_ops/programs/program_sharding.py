@@ -39,12 +39,12 @@ def program_rule(graph: Graph) -> ShardingRule:
         marks = links.marks.get(root, set())
         is_one = len({number for number, _ in members}) == len(members)
         kind = NEED_REPLICATION if marks or not is_one else PASS_THROUGH
-        for part in [members] if is_one else [[each] for each in members]:
+        for part in [members] if is_one else [[member] for member in members]:
             at = dict(part)
             places = [at.get(number, ABSENT) for number in range(len(tensors))]
             number, index = part[0]
-            given = places[:count], places[count:], sizes[number][index]
-            rule.add(*given, kind, BLOCKED in marks)
+            places_and_sizes = places[:count], places[count:], sizes[number][index]
+            rule.add(*places_and_sizes, kind, BLOCKED in marks)
     return rule.build()
 
 
@@ -79,8 +79,8 @@ class _Links:
                 if len(parts) != 1:
                     self._mark((value, index), NEED_REPLICATION)
         for factor, members in factors.items():
-            for each in members[1:]:
-                self._join(members[0], each)
+            for member in members[1:]:
+                self._join(members[0], member)
             if rule and rule.kind(factor) != PASS_THROUGH:
                 self._mark(members[0], rule.kind(factor))
             if rule and factor in rule.blocked:

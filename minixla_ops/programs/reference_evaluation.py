@@ -15,11 +15,13 @@ def reference_graph(graph: Graph, operands: Sequence[object]) -> list[Any]:
     with nested():
         values = dict(zip(graph.inputs, operands, strict=True))
         for instruction in graph.instructions:
-            outcome = instruction.op.reference(*[values[each] for each in instruction.operands])
+            outcome = instruction.op.reference(
+                *[values[operand] for operand in instruction.operands]
+            )
             outcomes = (outcome,) if instruction.single else outcome
-            for value, each in zip(instruction.results, outcomes, strict=True):
+            for value, array in zip(instruction.results, outcomes, strict=True):
                 # NumPy's functions give scalars, which nobody can write to, for arrays of rank 0.
-                values[value] = np.asarray(each) if isinstance(each, np.generic) else each
+                values[value] = np.asarray(array) if isinstance(array, np.generic) else array
         return [values[value] for value in graph.outputs]
 
 
@@ -28,7 +30,9 @@ def apply_elementwise(
 ) -> list[np.ndarray]:
     """A computation of scalars applied at each position of arrays, to static ones as a whole."""
     sizes = np.broadcast_shapes(*map(np.shape, operands))
-    if not static and all(each.op.is_elementwise for each in computation.instructions):
+    if not static and all(
+        instruction.op.is_elementwise for instruction in computation.instructions
+    ):
         results = reference_graph(computation, operands)
         return [np.broadcast_to(result, sizes) for result in results]
     flat = [np.broadcast_to(operand, sizes).reshape(-1) for operand in operands]

@@ -53,29 +53,29 @@ class RunsPrograms(Operation):
         shapes = self.infer(tuple(map(shape_of, (*before, *operands))))
         with under(trace.parent):
             taken = tuple([trace.taken_apart(operand)[1] for operand in operands])
-            operation, taken, known = self.entered(trace, taken)
+            operation, taken, states = self.entered(trace, taken)
             pairs = zip(operands, taken, strict=True)
             values = [value for pair in pairs for value in trace.parts_as_known(*pair)]
             results = iter(operation(*before, *values))
         assert isinstance(shapes, tuple)
         found = []
-        for shape, each in zip(shapes, known, strict=True):
-            parts = [next(results) for _ in trace.shapes_of(shape, each)]
-            found.append(trace.put_together(parts, each) if parts else trace.absent(shape))
+        for shape, state in zip(shapes, states, strict=True):
+            parts = [next(results) for _ in trace.shapes_of(shape, state)]
+            found.append(trace.put_together(parts, state) if parts else trace.absent(shape))
         return tuple(found)
 
     def forward(self, primals, tangents):
         trace = ForwardTrace(_state.trace)
         pairs = zip(primals, tangents, strict=True)
         operands = [p if t is None else ForwardTracer(trace, p, t) for p, t in pairs]
-        found = [trace.taken_apart(each)[0] for each in self.enter(trace, operands)]
-        return tuple([p for p, *_ in found]), tuple([t[0] if t else None for _, *t in found])
+        parts = [trace.taken_apart(result)[0] for result in self.enter(trace, operands)]
+        return tuple([p for p, *_ in parts]), tuple([t[0] if t else None for _, *t in parts])
 
     def dependent(self, variables):
         return self.entered(ForwardTrace(None), tuple(variables))[2]
 
     def stablehlo(self, emit, operands, shapes, results):
-        if not any(each.has_side_effect for each in self.computations):
+        if not any(computation.has_side_effect for computation in self.computations):
             return self.write(emit, operands, shapes, results)
         operands = [emit.take_token(), *operands]
         return emit.give_token(self.write(emit, operands, [TOKEN, *shapes], [TOKEN, *results]))
@@ -110,12 +110,12 @@ def leaves_of(operand: object) -> list[Any]:
 
 def closed(computation: Computation, operand: object, subject: str) -> Graph:
     """The graph of a computation that takes `operand`, each member of a sequence by itself."""
-    return computation_of(computation, [shape_of(each) for each in members(operand)], subject)
+    return computation_of(computation, [shape_of(member) for member in members(operand)], subject)
 
 
 def in_form_of(operand: object, leaves: Iterable[object]) -> Any:
     """Values as `operand` is one: a Python tuple for a sequence, else one value."""
-    values = as_given([shape_of(each) for each in members(operand)], leaves)
+    values = as_given([shape_of(member) for member in members(operand)], leaves)
     return tuple(values) if isinstance(operand, (list, tuple)) else values[0]
 
 
@@ -149,8 +149,8 @@ def own_inputs(graph: Graph) -> tuple[list[int], Graph]:
     # Also by instructions whose results nobody reads: they are printed too.
     read = {id(value) for step in graph.instructions for value in step.operands}
     read.update(map(id, graph.outputs))
-    own = {index: value for index, value in enumerate(graph.inputs) if id(value) in read}
-    return list(own), Graph([*own.values()], graph.instructions, graph.outputs, graph.name)
+    inputs = {index: value for index, value in enumerate(graph.inputs) if id(value) in read}
+    return list(inputs), Graph([*inputs.values()], graph.instructions, graph.outputs, graph.name)
 
 
 def split(values: Sequence[_T], *counts: int) -> list[list[_T]]:
@@ -167,7 +167,7 @@ def constants_of(step: Graph, carries: int | None = None) -> list[bool]:
     count = len(step.inputs) if carries is None else carries
     starts = len(step.inputs) - count, len(step.outputs) - count
     pairs = zip(step.inputs[starts[0] :], step.outputs[starts[1] :], strict=True)
-    return [taken is given for taken, given in pairs]
+    return [taken is input_value for taken, input_value in pairs]
 
 
 def entered_step(
@@ -185,10 +185,10 @@ def entered_step(
     return made if made.known == out else entered_graph(step, trace, known, out), known
 
 
-def grown(flags: Flags, carries: int, found: Callable[[Flags], Sequence[bool]]) -> Flags:
+def grown(flags: Flags, carries: int, grow: Callable[[Flags], Sequence[bool]]) -> Flags:
     """The flags of a step's inputs, with those that `found` gives of its outputs in the end."""
     while True:
-        after, count = found(flags), len(flags) - carries
+        after, count = grow(flags), len(flags) - carries
         carried = zip(flags[count:], after[len(after) - carries :], strict=True)
         more = (*flags[:count], *[a or b for a, b in carried])
         if more == flags:
@@ -200,8 +200,8 @@ def pulled_back(
     halves: ReverseGraphs, residuals: Sequence[object], cotangents: Iterable[Array | None]
 ) -> list[Any]:
     """The cotangents of a program's inputs from those of its results; None where there is none."""
-    given = compress(cotangents, halves.active_outputs)
-    return spread(halves.active_inputs, evaluate_graph(halves.backward, [*residuals, *given]))
+    active = compress(cotangents, halves.active_outputs)
+    return spread(halves.active_inputs, evaluate_graph(halves.backward, [*residuals, *active]))
 
 
 def instantiated(
@@ -228,9 +228,9 @@ def moved_batches(values: Values, dimensions: Places, wanted: Places, size: int)
 
 
 @remembered
-def over_batch(graph: Graph, given: tuple[int | None, ...], size: int, wanted: Places) -> Graph:
+def over_batch(graph: Graph, places: tuple[int | None, ...], size: int, wanted: Places) -> Graph:
     """A graph over a batch of `size`, `given` in each input, `wanted` in each output."""
-    batched, dimensions = batched_graph(graph, given, size)
+    batched, dimensions = batched_graph(graph, places, size)
 
     def function(*values: Array) -> list[Array]:
         return moved_batches(evaluate_graph(batched, values), dimensions, wanted, size)

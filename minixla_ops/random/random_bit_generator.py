@@ -104,8 +104,8 @@ class RngBitGenerator(Lowered):
 
     def stablehlo(self, emit, operands, shapes, results):
         unsigned = self._unsigned
-        given = emit, operands, shapes, [results[0], unsigned]
-        state, data = Operation.stablehlo(self, *given)
+        arguments = emit, operands, shapes, [results[0], unsigned]
+        state, data = Operation.stablehlo(self, *arguments)
         if unsigned is not results[1]:
             (data,) = emit.operation("stablehlo.bitcast_convert", [data], [unsigned], results[1:])
         return [state, data]
@@ -179,8 +179,8 @@ def _philox(state: Array, shape: Shape) -> tuple[Array, Array]:
     count = -(-shape.size // (2 if is_wide else 4))
     halves = _add_to_128(low, high, ops.iota(Shape(U64, (count,)), 0))
     keys, counters = (
-        [convert(word, U64) for half in given for word in _low_high(half)]
-        for given in ([ops.broadcast_in_dim(key, (count,), [0])], halves)
+        [convert(word, U64) for half in words for word in _low_high(half)]
+        for words in ([ops.broadcast_in_dim(key, (count,), [0])], halves)
     )
     words = [convert(word, U32) for word in philox_rounds(keys, counters)]
     if is_wide:
@@ -210,15 +210,15 @@ def threefry_rounds(
     def group(number: Array, carried: list[Array], _: object) -> list[Array]:
         left, right, key_0, key_1, key_2, rotations, others = carried
         # Indexing of traced values belongs to minixla.numpy, which may not be loaded.
-        each = [full(ops.slice_in_dim(rotations, at, at + 1, 0)) for at in range(4)]
+        rounds = [full(ops.slice_in_dim(rotations, at, at + 1, 0)) for at in range(4)]
         count = full(convert(number, U32) + 1)
-        words = _threefry_group((left, right), key_1, key_2, count, each)
+        words = _threefry_group((left, right), key_1, key_2, count, rounds)
         return [*words, key_1, key_2, key_0, others, rotations]
 
     def full(number: Array) -> Array:
         return ops.broadcast_in_dim(ops.reshape(number, ()), array_shape(words[0]).dimensions, ())
 
-    rotations = [np.array(each, np.uint32) for each in _THREEFRY_ROTATIONS]
+    rotations = [np.array(row, np.uint32) for row in _THREEFRY_ROTATIONS]
     left, right, *_ = repeat(5, group, [*words, *keys, *rotations])
     return left, right
 

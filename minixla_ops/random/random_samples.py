@@ -84,7 +84,7 @@ class _Samples(Operation):
         if not isinstance(shape, Shape) or shape.is_dynamic or shape.element_type is not kind:
             self.refuse_attribute("C2", f"there are no samples of type {kind} in {shape}")
         if kind not in self.element_types:
-            listed = ", ".join(n for n, each in ELEMENT_TYPES.items() if each in self.element_types)
+            listed = ", ".join(n for n, kind in ELEMENT_TYPES.items() if kind in self.element_types)
             self.refuse("C3", f"no samples are drawn of type {kind}", f"It takes {listed}.")
         return shape
 
@@ -103,8 +103,8 @@ class _Samples(Operation):
         listed = emit.constant(Literal(np.array(shape.dimensions, np.int64), sizes))
         types = [scalar, scalar, sizes], [shape.with_element_type(drawn)]
         how = f"#stablehlo<rng_distribution {self.distribution.upper()}>"
-        given = "stablehlo.rng", [*operands, listed], *types
-        samples = emit.operation(*given, rng_distribution=how)
+        arguments = "stablehlo.rng", [*operands, listed], *types
+        samples = emit.operation(*arguments, rng_distribution=how)
         rounding = kept_program(self.rounded, (shape.with_element_type(drawn), scalar, scalar))
         return emit.expand(rounding, [*samples, *operands])
 
@@ -117,14 +117,14 @@ class _Samples(Operation):
 
     def batch_within(self, trace, operands, dimensions):
         whole = self.output_shape.with_dimension(0, trace.size)
-        if all(each is None for each in dimensions):
+        if all(dimension is None for dimension in dimensions):
             return self(*operands, output_shape=whole), 0
         if not whole.element_type.is_inexact:
             return batch_by_loop(self, operands, dimensions)
-        zero, one = (np.asarray(each).astype(whole.dtype) for each in (0, 1))
+        zero, one = (np.asarray(number).astype(whole.dtype) for number in (0, 1))
         first, second = (
-            ops.broadcast_in_dim(each, whole.dimensions, range(array_shape(each).rank))
-            for each in operands
+            ops.broadcast_in_dim(operand, whole.dimensions, range(array_shape(operand).rank))
+            for operand in operands
         )
         return self.scaled(self(zero, one, output_shape=whole), first, second), 0
 
@@ -153,7 +153,7 @@ class RngUniform(_Samples):
     hlo_name = "rng"
     operands = "a", "b"
     distribution = "uniform"
-    element_types = frozenset(each for each in ALL if not each.is_complex)
+    element_types = frozenset(kind for kind in ALL if not kind.is_complex)
     drawn_types = ("f32", "f64", "s32", "u32", "s64", "u64")
 
     def draw(self, first, second, kind, sizes):
@@ -178,8 +178,8 @@ class RngUniform(_Samples):
         kind = self.output_shape.element_type
         if not kind.is_inexact:
             return super().rounded(samples, first, second)
-        given = samples, first, second
-        result, low, high = (ops.convert_element_type(each, kind) for each in given)
+        samples_and_bounds = samples, first, second
+        result, low, high = (ops.convert_element_type(array, kind) for array in samples_and_bounds)
         low = ops.broadcast_in_dim(low, array_shape(result).dimensions, ())
         return ops.select(result < high, result, low)
 
