@@ -65,6 +65,8 @@ class ufunc(Generic[Parameters]):
     def __call__(self, *args: Parameters.args, **options: Parameters.kwargs) -> Array:
         """The results for arrays, which broadcast; `out` and `where` must be None."""
         try:
+            if not options:
+                return self._call(*args)
             given = {name: value for name, value in options.items() if value is not None}
             if not given.keys().isdisjoint(("out", "where")):
                 advice = "Use the function's result, and choose with mx.numpy.where."
