@@ -13,14 +13,19 @@ from minixla.numpy import array_methods as _array_methods
 from minixla.numpy import arrays_of_keys as _arrays_of_keys
 from minixla.numpy import fft, linalg
 from minixla.numpy import long_tail as _long_tail
+from minixla.numpy.arithmetic import *
 from minixla.numpy.convolutions import *
 from minixla.numpy.creation import *
+from minixla.numpy.cumulative import *
 from minixla.numpy.distributions import *
 from minixla.numpy.dtypes import *
 from minixla.numpy.dtypes import __array_api_version__, __array_namespace_info__
 from minixla.numpy.dtypes import bool_ as bool
 from minixla.numpy.element_functions import offered
 from minixla.numpy.elementwise import *
+from minixla.numpy.exponentials import *
+from minixla.numpy.flipping import *
+from minixla.numpy.grids import *
 from minixla.numpy.inverses import *
 from minixla.numpy.joining import *
 from minixla.numpy.linear_algebra import *

@@ -13,7 +13,7 @@ from minixla.numpy import operands
 from minixla.numpy.element_functions import placeable, refuse_complex
 from minixla.numpy.indexing import IndexUpdate, getitem
 from minixla.numpy.operands import Axis, convert, kind_of, lifted, operand_shape
-from minixla.numpy.shared_sections import PARAMETERS
+from minixla.numpy.shared_sections import PARAMETERS, REDUCED
 from minixla.typing import Array, ArrayLike
 from minixla_ops.elementwise.promotion import inexact_type
 
@@ -71,14 +71,6 @@ Returns:
 
 Raises:
     AttributeValueError: `q`, the method or an axis is out of range, or there are no elements.
-"""
-_MEDIANS = """
-Returns:
-    An array with the shape of `a` without the axes, or with size 1 there if `keepdims`.
-
-Raises:
-    AttributeValueError: there are no elements, or an axis is out of range or repeated.
-    ShapeError: `a` is complex.
 """
 
 
@@ -292,7 +284,7 @@ def nanpercentile(
 
 
 @one_program("a")
-@documented(PARAMETERS, _MEDIANS)
+@documented(PARAMETERS, REDUCED)
 def median(
     a: ArrayLike,
     axis: Axis = None,
@@ -314,7 +306,7 @@ def median(
 
 
 @one_program("a")
-@documented(PARAMETERS, _MEDIANS)
+@documented(PARAMETERS, REDUCED)
 def nanmedian(
     a: ArrayLike,
     axis: Axis = None,

@@ -91,7 +91,7 @@ def offered(
     def is_own(value: Any) -> bool:
         home = getattr(value, "__module__", "numpy") or ""
         is_here = home in ("numpy", package) or home.startswith(f"{package}.")
-        return is_here and home not in helpers and not isinstance(value, ModuleType)
+        return is_here and home not in helpers and not isinstance(value, (ModuleType, dict, str))
 
     public = [(name, value) for name, value in namespace.items() if not name.startswith("_")]
     found = [name for name, value in public if name in also or is_own(value)]

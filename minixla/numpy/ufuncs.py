@@ -1,7 +1,7 @@
 """`ufunc`: functions of elements with reduce, accumulate, at, outer and reduceat."""
 
 from collections.abc import Callable
-from inspect import Signature, signature
+from inspect import Parameter, Signature, signature
 from typing import Any, Generic, ParamSpec
 
 import minixla.numpy as mnp
@@ -16,6 +16,11 @@ from minixla.typing import Array
 from minixla_ops.elementwise.operators import convert
 
 Parameters = ParamSpec("Parameters")
+_OPTIONS = """
+Args:
+    out: must be None; results are returned.
+    where: must be None; choose with `where`.
+"""
 
 # Ufuncs' methods that are functions of their own, by the ufunc's name.
 FOLDS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
@@ -247,8 +252,12 @@ def with_methods(
 
     def made(function: Callable[Parameters, Array]) -> ufunc[Parameters]:
         declared = signature(function)
-        result = ufunc(function, len(declared.parameters), 1, identity=identity, call=function)
-        result.__signature__ = declared
-        return result
+        operands = list(declared.parameters.values())
+        result = ufunc(function, len(operands), 1, identity=identity, call=function)
+        options = [
+            Parameter(each, Parameter.KEYWORD_ONLY, default=None) for each in ("out", "where")
+        ]
+        result.__signature__ = declared.replace(parameters=[*operands, *options])
+        return documented(_OPTIONS)(result)
 
     return made

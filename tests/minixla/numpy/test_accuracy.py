@@ -12,7 +12,7 @@ import pytest
 
 import minixla as mx
 import minixla.numpy as mnp
-from minixla.numpy import elementwise, inverses
+from minixla.numpy import arithmetic, elementwise, exponentials, inverses
 from tests.compilation import OPTIMIZED, QUICKLY
 from tests.minixla.numpy import array_accuracy
 from tests.minixla.numpy.accuracy import MANY, errors, measured, page
@@ -80,7 +80,7 @@ def test_errors_are_within_bounds_at_many_operands(arity: int, kind: str) -> Non
 
 
 def test_every_elementwise_function_has_bounds() -> None:
-    modules = (elementwise, inverses)
+    modules = (arithmetic, elementwise, exponentials, inverses)
     found = {name: value for each in modules for name, value in vars(each).items()}
     functions = {name: value for name, value in found.items() if name in mnp.__all__}
     rows = {*UNARY, *BINARY, *OTHERS}

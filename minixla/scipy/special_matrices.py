@@ -1,0 +1,71 @@
+"""Matrices made of blocks or diagonals, for `minixla.scipy.linalg`."""
+
+import numpy as np
+
+import minixla.numpy as mnp
+from minixla.core.tracing import one_program
+from minixla.numpy import operands
+from minixla.scipy.factorizations import lu as lu
+from minixla.scipy.factorizations import lu_factor as lu_factor
+from minixla.scipy.factorizations import lu_solve as lu_solve
+from minixla.typing import Array, ArrayLike
+
+
+@one_program()
+def block_diag(*arrs: ArrayLike) -> Array:
+    """Return the matrix with these blocks on its diagonal (JAX: `jax.scipy.linalg.block_diag`).
+
+    Args:
+        arrs: matrices; vectors and scalars are matrices of one row.
+
+    Returns:
+        A matrix that is zero outside the blocks.
+
+    Raises:
+        ShapeError: a block has more than two dimensions.
+
+    Example:
+        >>> mx.scipy.linalg.block_diag(np.int32([[1, 2]]), np.int32([[3]]))
+        Array([[1, 2, 0],
+               [0, 0, 3]], dtype=int32)
+    """
+    blocks = operands.convert_all("block_diag", arrs or [np.zeros((1, 0), np.float32)])
+    for each in blocks:
+        advice = "Give matrices, vectors or numbers."
+        operands.shape_of_rank(each, range(3), "block_diag", advice)
+    blocks = [mnp.atleast_2d(each) for each in blocks]
+    total, rows, before = sum(each.shape[1] for each in blocks), [], 0
+    for each in blocks:
+        after = total - before - each.shape[1]
+        rows.append(mnp.pad(each, ((0, 0), (before, after))))
+        before += each.shape[1]
+    return mnp.concatenate(rows)
+
+
+@one_program("c", "r")
+def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
+    """Return matrices with constant diagonals (JAX: `jax.scipy.linalg.toeplitz`).
+
+    Args:
+        c: the first column, an array [..., m].
+        r: the first row, an array [..., n]; its first element is not read. Default: the conjugate
+            of c.
+
+    Returns:
+        An array [..., m, n].
+
+    Raises:
+        ValueError: an argument is not an array. The error is also a TypeError.
+
+    Example:
+        >>> mx.scipy.linalg.toeplitz(np.int32([1, 2]), np.int32([0, 5]))
+        Array([[1, 5],
+               [2, 1]], dtype=int32)
+    """
+    column = mnp.atleast_1d(c)
+    row = mnp.conjugate(column) if r is None else mnp.atleast_1d(r)
+    m, n = column.shape[-1], row.shape[-1]
+    batch = np.broadcast_shapes(column.shape[:-1], row.shape[:-1])
+    column, row = (mnp.broadcast_to(each, (*batch, each.shape[-1])) for each in (column, row))
+    values = mnp.concatenate([mnp.flip(column, -1), row[..., 1:]], -1)
+    return values[..., np.arange(n)[None, :] - np.arange(m)[:, None] + max(m - 1, 0)]
