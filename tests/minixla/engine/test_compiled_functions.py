@@ -79,7 +79,6 @@ CALLS = {
     "matrix_rank": lambda v: linalg.matrix_rank(SPD, rtol=v / 100),
     "lstsq": lambda v: linalg.lstsq(SPD, SPD, rcond=v / 100)[0],
     "vector_norm": lambda v: linalg.vector_norm(X, ord=v + 0.5),
-    "polyfit": lambda v: mnp.polyfit(X, X, 1, rcond=v / 1e4),
     "leaky_relu": lambda v: nn.leaky_relu(X, v / 10),
     "elu": lambda v: nn.elu(X, v + 0.5),
     "celu": lambda v: nn.celu(X, v + 0.5),
