@@ -100,9 +100,7 @@ class Instruction:
     def has_side_effect(self) -> bool:
         """Whether the operation, or one in a program that it runs, must not be dropped."""
         op = self.op
-        return not op.is_plain and any(
-            computation.has_side_effect for computation in (op, *op.computations)
-        )
+        return not op.is_plain and any(part.has_side_effect for part in (op, *op.computations))
 
     def __repr__(self) -> str:
         return f"<Instruction {self.op.hlo_name} -> {self.shapes}>"
@@ -177,9 +175,7 @@ class Graph:
     def computations(self) -> list["Graph"]:
         """The programs that its instructions run."""
         operations = [step.op for step in self.instructions]
-        return [
-            computation for op in operations if not op.is_plain for computation in op.computations
-        ]
+        return [program for op in operations if not op.is_plain for program in op.computations]
 
     @property
     @inner_first
@@ -194,11 +190,8 @@ class Graph:
         """The meshes of devices that it names, each once."""
         operations = [step.op for step in self.instructions if not step.op.is_plain]
         own_meshes = [mesh for op in operations for mesh in op.meshes]
-        return list(
-            dict.fromkeys(
-                [*own_meshes, *[m for computation in self.computations for m in computation.meshes]]
-            )
-        )
+        inner_meshes = [mesh for program in self.computations for mesh in program.meshes]
+        return list(dict.fromkeys([*own_meshes, *inner_meshes]))
 
     @property
     @inner_first
@@ -268,10 +261,7 @@ class Graph:
         return hooks.html_of(self)
 
     def __repr__(self) -> str:
-        shapes = (
-            ", ".join(map(repr, shapes_of_side))
-            for shapes_of_side in (self.input_shapes, self.output_shapes)
-        )
+        shapes = (", ".join(map(repr, side)) for side in (self.input_shapes, self.output_shapes))
         signature = "({}) -> ({})".format(*shapes)
         return f"<Graph {self.name} {signature}, {len(self.instructions)} instructions>"
 
@@ -375,9 +365,7 @@ class Rewriting:
 
     def _kept(self, step: Instruction) -> Instruction:
         op, operands = step.op, self.all(step.operands)
-        if not op.is_plain and any(
-            self.inner(computation) is not computation for computation in op.computations
-        ):
+        if not op.is_plain and any(self.inner(part) is not part for part in op.computations):
             op = op.changed(lambda value: _replaced(value, self.inner))
         if op is not step.op or any(map(operator.is_not, operands, step.operands)):
             step = step.again(operands, op)
@@ -446,9 +434,7 @@ def innermost_first(graph: Graph, is_done: Callable[[Graph], bool]) -> Iterator[
     # An explicit stack: programs may be nested deeper than Python's recursion goes.
     stack = [graph]
     while stack:
-        waiting = [
-            computation for computation in stack[-1].computations if not is_done(computation)
-        ]
+        waiting = [program for program in stack[-1].computations if not is_done(program)]
         if waiting:
             stack.extend(waiting)
         else:

@@ -85,9 +85,7 @@ class Emitter:
         self._symbols.update({id(each): (name, each) for name, (each, _) in functions.items()})
         if not self.inlines_meshes:
             for function_graph, _ in functions.values():
-                self._meshes.update(
-                    function_graph.annotations.meshes if function_graph.annotations else ()
-                )
+                self._meshes.update(getattr(function_graph.annotations, "meshes", ()))
         texts = [
             self._function(function_graph, name, is_public, attributes.get(name, ""))
             for name, (function_graph, is_public) in functions.items()
@@ -140,9 +138,7 @@ class Emitter:
         first = next((sharding for sharding in shardings if sharding is not None), None)
         if first is not None:
             for index, (value, sharding) in enumerate(zip(results, shardings, strict=True)):
-                shardings[index] = (
-                    first.saying_nothing(value.shape) if sharding is None else sharding
-                )
+                shardings[index] = sharding or first.saying_nothing(value.shape)
             # Where side effects are in order, a token comes before the results.
             is_threaded = self._lines[-1].partition(" = ")[0].count("%") > len(results)
             shardings = [first.saying_nothing(TOKEN)] * is_threaded + shardings
@@ -280,11 +276,9 @@ class Emitter:
         """
         outer, self._lines, before = self._lines, [], self._token
         parameters = operands or [self.name("r") for _ in graph.inputs]
-        name_of_parameter = self.name("r") if token in ("parameter", "read") else None
-        self._token = before if token == "captured" else name_of_parameter
-        header = _parameters(
-            () if operands else parameters, _types(graph.inputs), name_of_parameter
-        )
+        name = self.name("r") if token in ("parameter", "read") else None
+        self._token = before if token == "captured" else name
+        header = _parameters(() if operands else parameters, _types(graph.inputs), name)
         with nested():
             self._block(graph, parameters, terminator, token in ("parameter", "captured"))
         body = "\n".join(self._lines)
@@ -317,9 +311,8 @@ class Emitter:
             types = ", ".join([TOKEN.stablehlo, *listed] if is_threaded else listed)
         written = f" attributes {{{attributes}}}" if attributes else ""
         visibility = "public" if is_public else "private"
-        header = (
-            f"  func.func {visibility} {symbol_text(symbol)}({types_in}) -> ({types}){written} {{"
-        )
+        start = f"  func.func {visibility} {symbol_text(symbol)}({types_in})"
+        header = f"{start} -> ({types}){written} {{"
         return "\n".join([header, *self._lines, "  }"])
 
     def _block(
@@ -345,8 +338,7 @@ class Emitter:
                 self.source = source = instruction.source
                 self._location = ""
                 if source is not None:
-                    key = source.key
-                    if key not in self._locations:
+                    if (key := source.key) not in self._locations:
                         self._locations[key] = f"loc{len(self._locations)}", source
                     self._location = f" loc(#{self._locations[key][0]})"
             results = instruction.op.stablehlo(self, operands, shapes, instruction.shapes)
@@ -453,9 +445,7 @@ def _layouts_text(shapes: Sequence[AnyShape], orders: Layouts | None) -> str:
     """Layouts of arrays and tokens, by default row-major ones."""
     if orders is None:
         orders = [range(getattr(shape, "rank", 0))[::-1] for shape in shapes]
-    texts = [
-        f"dense<{list(order) if order else ''}> : tensor<{len(order)}xindex>" for order in orders
-    ]
+    texts = [f"dense<{list(x) if x else ''}> : tensor<{len(x)}xindex>" for x in orders]
     return f"[{', '.join(texts)}]"
 
 
