@@ -422,7 +422,7 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
     x = lifted(x)
     place = axis_of(axis, x.ndim, "glu")
     if x.shape[place] % 2:
-        problem, given = "the dimension cannot be cut into halves", f"x has dimensions {x.shape}"
-        raise shape_error("glu", problem, "Its size must be even.", given, axis=axis)
+        problem, details = "the dimension cannot be cut into halves", f"x has dimensions {x.shape}"
+        raise shape_error("glu", problem, "Its size must be even.", details, axis=axis)
     value, gate = np.split(x, 2, place)
     return value * ops.logistic(gate)

@@ -71,16 +71,16 @@ def conv(
     spatial = shapes[0].rank - 2
     if spatial < 0 or shapes[0].rank != shapes[1].rank:
         problem = "inputs and kernel do not have the same number of dimensions, at least two"
-        given = [f"inputs {shapes[0]}", f"kernel {shapes[1]}"]
+        details = [f"inputs {shapes[0]}", f"kernel {shapes[1]}"]
         advice = "Give inputs [batch, spatial..., features] (x[None] adds a batch dimension) and "
         advice += "kernel [spatial..., features, output features]."
-        raise operands.shape_error("conv", problem, advice, *given)
+        raise operands.shape_error("conv", problem, advice, *details)
     if dimension_numbers is None:
         numbers = "".join(map(str, range(spatial)))
         dimension_numbers = f"b{numbers}f_{numbers}io->b{numbers}f"
     steps, dilation, spacing = [
-        (each,) * spatial if isinstance(each, int) else tuple(each)
-        for each in (strides, input_dilation, kernel_dilation)
+        (dilation,) * spatial if isinstance(dilation, int) else tuple(dilation)
+        for dilation in (strides, input_dilation, kernel_dilation)
     ]
     return ops.conv_general_dilated(
         *(inputs, kernel, steps, padding, dilation, spacing, dimension_numbers),
@@ -156,7 +156,7 @@ def avg_pool(
 
 def _window(subject: str, window_shape: Any) -> tuple[int, ...]:
     sizes = operands.listed(window_shape)
-    return tuple([operands.static_int(each, subject, "window_shape") for each in sizes])
+    return tuple([operands.static_int(size, subject, "window_shape") for size in sizes])
 
 
 def _pool(
@@ -168,10 +168,10 @@ def _pool(
     if leading < 0:
         problem = f"a window of {len(window)} dimensions does not fit"
         advice = "The window covers the spatial dimensions, which stand before the features."
-        given = f"window_shape {window}", f"inputs {shape}"
-        raise operands.shape_error(subject, problem, advice, *given)
+        details = f"window_shape {window}", f"inputs {shape}"
+        raise operands.shape_error(subject, problem, advice, *details)
     steps = (1,) * len(window) if strides is None else tuple(strides)
-    window, steps = ((*(1,) * leading, *each, 1) for each in (window, steps))
+    window, steps = ((*(1,) * leading, *sizes, 1) for sizes in (window, steps))
     if not isinstance(padding, str):
         padding = [(0, 0)] * leading + [*padding] + [(0, 0)]
     start = neutral_element(monoid, shape.element_type)
@@ -205,8 +205,8 @@ def batch_norm(
         (Array([2.], dtype=float32), Array([1.], dtype=float32))
     """
     feature = operands.axis_of(axis, operand_shape(inputs, "batch_norm").rank, "batch_norm")
-    given = convert_all("batch_norm", [inputs, scale, offset])
-    return ops.batch_norm_training(*given, epsilon=epsilon, feature_index=feature)
+    converted = convert_all("batch_norm", [inputs, scale, offset])
+    return ops.batch_norm_training(*converted, epsilon=epsilon, feature_index=feature)
 
 
 @one_program("inputs", "scale", "offset", "mean", "variance")
@@ -244,8 +244,8 @@ def batch_norm_inference(
     """
     subject = "batch_norm_inference"
     feature = operands.axis_of(axis, operand_shape(inputs, subject).rank, subject)
-    given = convert_all(subject, [inputs, scale, offset, mean, variance])
-    return ops.batch_norm_inference(*given, epsilon=epsilon, feature_index=feature)
+    converted = convert_all(subject, [inputs, scale, offset, mean, variance])
+    return ops.batch_norm_inference(*converted, epsilon=epsilon, feature_index=feature)
 
 
 @one_program("inputs", "scale", "offset")
@@ -284,7 +284,7 @@ def layer_norm(
     inputs = inexact_operand(inputs, "layer_norm")
     shape = operand_shape(inputs, "layer_norm")
     axes = tuple(sorted(operands.axes_of(axis, shape.rank, "layer_norm")))
-    given = [each for each in (inputs, scale, offset) if each is not None]
+    arrays = [array for array in (inputs, scale, offset) if array is not None]
     wide = convert(inputs, operands.widened(shape.element_type))
     centred = wide - operands.spread(np.mean(wide, axes), axes, wide)
     variance = np.mean(centred * centred, axes)
@@ -293,7 +293,7 @@ def layer_norm(
         result *= _along(axes, scale, shape.dimensions, "scale")
     if offset is not None:
         result += _along(axes, offset, shape.dimensions, "offset")
-    return convert(result, operands.common_type("layer_norm", *given))
+    return convert(result, operands.common_type("layer_norm", *arrays))
 
 
 @one_program("x", "mean", "variance", "epsilon", "where")
@@ -374,33 +374,33 @@ def scaled_matmul(
         >>> mx.nn.scaled_matmul(lhs, rhs, scales.repeat(2, 1), scales.repeat(3, 1))[0, 0, 0]
         Array(202., dtype=float32)
     """
-    subject, given = "scaled_matmul", (lhs, rhs, lhs_scales, rhs_scales)
-    shapes = [operand_shape(each, subject) for each in given]
+    subject, arrays = "scaled_matmul", (lhs, rhs, lhs_scales, rhs_scales)
+    shapes = [operand_shape(array, subject) for array in arrays]
     sizes = [shape.dimensions for shape in shapes]
     kind = operands.requested_type(preferred_element_type, subject, F32)
     if {*map(len, sizes)} == {3}:
         (batch, m, k), _, (_, _, blocks), _ = sizes
         wanted = [(batch, m, k), (batch, sizes[1][1], k)]
-        wanted += [(*each[:2], blocks) for each in wanted]
+        wanted += [(*sizes[:2], blocks) for sizes in wanted]
         if sizes == wanted and blocks and not k % blocks:
-            wide = [convert(each, F32) for each in given]
+            wide = [convert(array, F32) for array in arrays]
             pairs = zip(wide[:2], wide[2:], strict=True)
             scaled = [x * np.repeat(scale, k // blocks, -1) for x, scale in pairs]
             return convert(np.einsum("bmk,bnk->bmn", *scaled), kind)
     problem = "the operands do not fit each other"
     names = ("lhs", "rhs", "lhs_scales", "rhs_scales")
-    shown = [f"{name} {shape}" for name, shape in zip(names, shapes, strict=True)]
+    details = [f"{name} {shape}" for name, shape in zip(names, shapes, strict=True)]
     advice = "Give lhs [batch, m, k], rhs [batch, n, k], lhs_scales [batch, m, blocks] and "
     advice += "rhs_scales [batch, n, blocks], where the number of blocks divides k."
-    raise operands.shape_error(subject, problem, advice, *shown)
+    raise operands.shape_error(subject, problem, advice, *details)
 
 
 def _along(axes: tuple[int, ...], parameter: Any, sizes: tuple[int, ...], name: str) -> Any:
     """A parameter of the normalised dimensions, repeated along all others."""
-    own = operand_shape(parameter, "layer_norm").dimensions
-    if own != tuple([sizes[axis] for axis in axes]):
+    dimensions = operand_shape(parameter, "layer_norm").dimensions
+    if dimensions != tuple([sizes[axis] for axis in axes]):
         problem = f"{name} does not fit the normalised dimensions"
-        given = [f"{name} has dimensions {own}", f"inputs have dimensions {sizes}"]
+        details = [f"{name} has dimensions {dimensions}", f"inputs have dimensions {sizes}"]
         advice = f"Give {name} the sizes of the dimensions that are normalised over."
-        raise operands.shape_error("layer_norm", problem, advice, *given, axis=axes)
+        raise operands.shape_error("layer_norm", problem, advice, *details, axis=axes)
     return operands.keep_weak(ops.broadcast_in_dim(parameter, sizes, axes), parameter)

@@ -132,7 +132,7 @@ def logsumexp(
     result = np.log(abs(total) if return_sign else total) + top
     results = (result, np.sign(total)) if return_sign else (result,)
     if keepdims:
-        results = tuple([np.expand_dims(each, axes) for each in results])
+        results = tuple([np.expand_dims(result, axes) for result in results])
     return results if return_sign else results[0]
 
 
@@ -263,23 +263,23 @@ def dot_product_attention(
         problem, advice = f"implementation is {implementation!r}", "Give None or 'xla'."
         raise operands.value_error("dot_product_attention", problem, advice)
     query, key, value = operands.convert_all("dot_product_attention", [query, key, value])
-    shapes = [operand_shape(each, "dot_product_attention") for each in (query, key, value)]
-    own, keys, values = [shape.dimensions for shape in shapes]
+    shapes = [operand_shape(operand, "dot_product_attention") for operand in (query, key, value)]
+    queries, keys, values = [shape.dimensions for shape in shapes]
     if (
-        min(map(len, (own, keys, values))) < 3
-        or not own[:-3] == keys[:-3] == values[:-3]
+        min(map(len, (queries, keys, values))) < 3
+        or not queries[:-3] == keys[:-3] == values[:-3]
         or keys[-3:-1] != values[-3:-1]
-        or own[-1] != keys[-1]
+        or queries[-1] != keys[-1]
         or keys[-2] == 0
-        or own[-2] % keys[-2]
+        or queries[-2] % keys[-2]
     ):
         names, problem = ("query", "key", "value"), "query, key and value do not fit each other"
-        given = [f"{name} {shape}" for name, shape in zip(names, shapes, strict=True)]
+        details = [f"{name} {shape}" for name, shape in zip(names, shapes, strict=True)]
         advice = "Give query [batch..., length, heads, size], key [batch..., positions, key "
         advice += "heads, size] and value [batch..., positions, key heads, value size], where the "
         advice += "key heads divide the heads."
-        raise operands.shape_error("dot_product_attention", problem, advice, *given)
-    *batch, length, heads, size = own
+        raise operands.shape_error("dot_product_attention", problem, advice, *details)
+    *batch, length, heads, size = queries
     positions, key_heads = keys[-3:-1]
     kind = shapes[0].element_type
     wide = operands.widened(kind)
@@ -330,8 +330,8 @@ def _lengths(name: str, lengths: Any, batch: Sequence[int]) -> Any:
     if shape.dimensions != (tuple(batch) or (1,)):
         problem = f"{name}_seq_lengths does not fit the batch"
         advice = "Give one length for each member of the batch; without a batch an array of one."
-        given = [f"{name}_seq_lengths {shape}", f"the batch has dimensions {tuple(batch)}"]
-        raise operands.shape_error("dot_product_attention", problem, advice, *given)
+        details = [f"{name}_seq_lengths {shape}", f"the batch has dimensions {tuple(batch)}"]
+        raise operands.shape_error("dot_product_attention", problem, advice, *details)
     return np.reshape(lengths, (*batch, 1, 1, 1))
 
 
@@ -408,17 +408,20 @@ def cross_entropy(logits: ArrayLike, labels: ArrayLike, axis: int = -1) -> Array
     logits = inexact_operand(logits, "cross_entropy")
     sizes = operand_shape(logits, "cross_entropy").dimensions
     place = axis_of(axis, len(sizes), "cross_entropy")
-    given = operand_shape(labels, "cross_entropy")
+    label_shape = operand_shape(labels, "cross_entropy")
     log_probabilities = log_softmax(logits, place)
-    if given.element_type.is_integer and given.dimensions == sizes[:place] + sizes[place + 1 :]:
+    if (
+        label_shape.element_type.is_integer
+        and label_shape.dimensions == sizes[:place] + sizes[place + 1 :]
+    ):
         is_label = _is_class(labels, sizes[place], place, "cross_entropy")
         # Not a product: classes ruled out by logits of -inf must not give 0 * inf.
         chosen = np.where(is_label, log_probabilities, 0)
-    elif given.dimensions == sizes:
+    elif label_shape.dimensions == sizes:
         chosen = labels * log_probabilities
     else:
         problem = "the labels fit the logits neither as classes nor as probabilities"
         advice = "Give integers without the class dimension, or probabilities of the logits' shape."
-        shown = [f"logits {operand_shape(logits)}", f"labels {given}"]
-        raise operands.shape_error("cross_entropy", problem, advice, *shown)
+        details = [f"logits {operand_shape(logits)}", f"labels {label_shape}"]
+        raise operands.shape_error("cross_entropy", problem, advice, *details)
     return -np.sum(chosen, place)

@@ -46,27 +46,30 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
     """The same bits as elements of another type; the last axis is longer or shorter for it."""
     if type is not None:
         raise shape_error("view", "type is not supported", "Give a dtype.")
-    own, kind = kind_of(self), kind_of(self) if dtype is None else requested_type(dtype, "view")
-    if kind is own:
+    kind_of_array, kind = (
+        kind_of(self),
+        kind_of(self) if dtype is None else requested_type(dtype, "view"),
+    )
+    if kind is kind_of_array:
         return self
-    if own.is_complex:
+    if kind_of_array.is_complex:
         parts = mnp.stack([mnp.real(self), mnp.imag(self)], -1)
         return _view(mnp.reshape(parts, (*self.shape[:-1], -1)), dtype)
     if kind.is_complex:
         parts = _view(self, kind.real)
         parts = mnp.reshape(parts, (*parts.shape[:-1], -1, 2))
         return ops.complex(parts[..., 0], parts[..., 1])
-    if "pred" in (own.kind, kind.kind):  # which XLA has one bit of
-        byte = mnp.astype(self, "uint8") if own.kind == "pred" else _view(self, "uint8")
+    if "pred" in (kind_of_array.kind, kind.kind):  # which XLA has one bit of
+        byte = mnp.astype(self, "uint8") if kind_of_array.kind == "pred" else _view(self, "uint8")
         return byte != 0 if kind.kind == "pred" else _view(byte, kind)
-    ratio, sizes = kind.bits // own.bits, self.shape
-    if kind.bits > own.bits:
+    ratio, sizes = kind.bits // kind_of_array.bits, self.shape
+    if kind.bits > kind_of_array.bits:
         if not sizes or sizes[-1] % ratio:
             problem = f"the last axis of {self!r} holds no whole number of elements of {kind}"
             raise shape_error("view", problem, "Take another type, or pad it.")
         self = mnp.reshape(self, (*sizes[:-1], sizes[-1] // ratio, ratio))
-    found = ops.bitcast_convert_type(self, kind)
-    return mnp.reshape(found, (*sizes[:-1], -1)) if kind.bits < own.bits else found
+    viewed = ops.bitcast_convert_type(self, kind)
+    return mnp.reshape(viewed, (*sizes[:-1], -1)) if kind.bits < kind_of_array.bits else viewed
 
 
 def _byteswap(self: Any, inplace: bool = False) -> Any:
@@ -168,10 +171,10 @@ def _array_ufunc(self: Tracer, ufunc: Any, method: str, *inputs: Any, **kwargs: 
         prefix = {"reduce": "", "accumulate": "cum"}.get(method, method)
         function = _ours(prefix + FOLDS.get(name, "")) or _unsupported(f"{name}.{method}")
         array, *rest = inputs
-        given = {"axis": rest[0] if rest else 0, **_meant(options)}
-        if given.get("where") is True:
-            del given["where"]
-        result = function(array, **given)
+        keywords = {"axis": rest[0] if rest else 0, **_meant(options)}
+        if keywords.get("where") is True:
+            del keywords["where"]
+        result = function(array, **keywords)
     return result if dtype is None else mnp.astype(result, dtype)
 
 
@@ -182,12 +185,12 @@ def _meant(options: dict[str, Any]) -> dict[str, Any]:
 def _array_function(self: Tracer, func: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """Our function in place of NumPy's of the same name."""
     name, module = func.__name__, func.__module__ or "numpy"
-    shown = f"{module.removeprefix('numpy').lstrip('.')}.{name}".lstrip(".")
-    function = _ours(name, module) or _unsupported(shown)
+    path = f"{module.removeprefix('numpy').lstrip('.')}.{name}".lstrip(".")
+    function = _ours(name, module) or _unsupported(path)
     renamed = _KEYWORDS.get(name, {})
     named = {renamed.get(key, key): value for key, value in _meant(kwargs).items()}
-    known = _parameters(function)
-    unknown = [key for key in named if key not in known and "kwargs" not in known]
+    parameters = _parameters(function)
+    unknown = [key for key in named if key not in parameters and "kwargs" not in parameters]
     if unknown:
         problem = f"the keyword {unknown[0]} is not supported for traced values"
         _refuse(name, problem, f"The keywords of mx.numpy.{name} are those of jax.numpy.{name}.")

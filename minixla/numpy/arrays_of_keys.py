@@ -43,9 +43,9 @@ def _of_keys_too(function: Function, names: list[str]) -> Function:
             return function(*args, **options)
         except Exception as error:  # as there is of keys: what takes none is not to wait for them
             if any(map(_has_keys, (*args, *options.values()))):
-                found = _of_keys(function, declared.bind(*args, **options), names)
-                if found is not None:
-                    return found
+                result = _of_keys(function, declared.bind(*args, **options), names)
+                if result is not None:
+                    return result
             hide_frames(error)
             raise
 
@@ -57,21 +57,21 @@ def _has_keys(value: Any) -> bool:
     return any(map(is_key, value)) if isinstance(value, (list, tuple)) else is_key(value)
 
 
-def _of_keys(function: Function, given: Any, names: list[str]) -> Any:
+def _of_keys(function: Function, bound: Any, names: list[str]) -> Any:
     """What a function gives of keys, each number of which is moved as an element is.
 
     None where others than keys of one kind are given for the parameters.
     """
-    values = {name: given.arguments.get(name) for name in names}
+    values = {name: bound.arguments.get(name) for name in names}
     if not all(map(_has_keys, values.values())):
         return None
     leaves, structure = tree_flatten(values, is_leaf=is_key)
-    if not all(map(is_key, leaves)) or len({each.dtype for each in leaves}) > 1:
+    if not all(map(is_key, leaves)) or len({leaf.dtype for leaf in leaves}) > 1:
         return None
 
     def of_numbers(numbers: list[Any]) -> Any:
-        given.arguments.update(tree_unflatten(structure, numbers))
-        return function(*given.args, **given.kwargs)
+        bound.arguments.update(tree_unflatten(structure, numbers))
+        return function(*bound.args, **bound.kwargs)
 
-    keys = [KeyNumbers.of(each) if isinstance(each, jax.Array) else each for each in leaves]
-    return keys[0].with_data(transforms().vmap(of_numbers, -1, -1)([each.data for each in keys]))
+    keys = [KeyNumbers.of(leaf) if isinstance(leaf, jax.Array) else leaf for leaf in leaves]
+    return keys[0].with_data(transforms().vmap(of_numbers, -1, -1)([key.data for key in keys]))

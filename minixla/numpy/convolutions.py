@@ -33,13 +33,13 @@ def _sliding(
     name: str, a: Any, v: Any, mode: str, precision: Any, preferred_element_type: Any
 ) -> Array:
     operands.refuse_others(mode, ("full", "same", "valid"), name, "mode")
-    shapes = [operands.shape_of_rank(each, (1,), name, "Give vectors.") for each in (a, v)]
-    if not all(each.size for each in shapes):
-        problem, given = "a vector has no elements", map(str, shapes)
-        raise operands.shape_error(name, problem, "Check for size 0 first.", *given)
+    shapes = [operands.shape_of_rank(vector, (1,), name, "Give vectors.") for vector in (a, v)]
+    if not all(shape.size for shape in shapes):
+        problem, details = "a vector has no elements", map(str, shapes)
+        raise operands.shape_error(name, problem, "Check for size 0 first.", *details)
     common = operands.common_type(name, a, v)
     kind = inexact_type(common) if preferred_element_type is None else common
-    image, kernel = (lifted(convert(each, kind)) for each in (a, v))
+    image, kernel = (lifted(convert(vector, kind)) for vector in (a, v))
     is_correlation, is_turned = name == "correlate", shapes[0].size < shapes[1].size
     kernel = mnp.conjugate(kernel) if is_correlation else kernel
     image, kernel = (kernel, image) if is_turned else (image, kernel)
@@ -47,7 +47,7 @@ def _sliding(
     low, high = {"full": (size - 1, size - 1), "same": (size // 2, (size - 1) // 2)}.get(
         mode, (0, 0)
     )
-    found = ops.conv_general_dilated(
+    products = ops.conv_general_dilated(
         mnp.reshape(image, (1, 1, -1)),
         mnp.reshape(kernel if is_correlation else mnp.flip(kernel), (1, 1, -1)),
         (1,),
@@ -55,7 +55,7 @@ def _sliding(
         precision_config=precision,
         preferred_element_type=preferred_element_type,
     )
-    return mnp.flip(found[0, 0]) if is_correlation and is_turned else found[0, 0]
+    return mnp.flip(products[0, 0]) if is_correlation and is_turned else products[0, 0]
 
 
 @one_program("a", "v")

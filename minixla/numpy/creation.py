@@ -233,11 +233,11 @@ def full(
 
 def _like(a: Any, dtype: Any, shape: Any, subject: str) -> Shape:
     if hasattr(a, "dtype") and hasattr(a, "shape"):
-        own = Shape(requested_type(a.dtype, subject), a.shape)
+        like = Shape(requested_type(a.dtype, subject), a.shape)
     else:
-        own = operand_shape(a, subject)
-    kind = requested_type(dtype, subject, own.element_type)
-    return Shape(kind, own.dimensions if shape is None else static_sizes(shape, subject))
+        like = operand_shape(a, subject)
+    kind = requested_type(dtype, subject, like.element_type)
+    return Shape(kind, like.dimensions if shape is None else static_sizes(shape, subject))
 
 
 @documented(PARAMETERS, _LIKE)
@@ -317,8 +317,8 @@ def full_like(
         >>> np.full_like(np.array([1.0, 2.0]), 3)
         Array([3., 3.], dtype=float32)
     """
-    own = _like(a, dtype, shape, "full_like")
-    return full(own.dimensions, fill_value, own.element_type)
+    like = _like(a, dtype, shape, "full_like")
+    return full(like.dimensions, fill_value, like.element_type)
 
 
 def _number(bound: Any) -> Any:
@@ -366,10 +366,10 @@ def arange(
         >>> np.arange(1, 2, 0.25)
         Array([1.  , 1.25, 1.5 , 1.75], dtype=float32)
     """
-    given = [bound for bound in (start, stop, step) if bound is not None]
-    if not given:
+    bounds = [bound for bound in (start, stop, step) if bound is not None]
+    if not bounds:
         raise not_a_value(start, "arange", "start")
-    kind = common_type("arange", *given) if dtype is None else requested_type(dtype, "arange")
+    kind = common_type("arange", *bounds) if dtype is None else requested_type(dtype, "arange")
     low, high, gap = map(_number, (start, stop, 1 if step is None else step))
     low, high = (0, low) if high is None else (low, high)
     if gap == 0:

@@ -81,13 +81,13 @@ def _products(x: Any, axis: int) -> Any:
 def _products_in_order(x: Any, axis: int) -> Any:
     """Running products one by one, as XLA multiplies in a window of up to 16."""
     first, *others = mnp.split(x, range(16, x.shape[axis], 16), axis)
-    found = [_window(first, axis, "mul")]
-    for each in others:
-        last = ops.slice_in_dim(found[-1], 15, 16, axis)
-        first, following = mnp.split(each, [1], axis)
-        each = mnp.concatenate([last * first, following], axis)
-        found.append(_window(each, axis, "mul"))
-    return mnp.concatenate(found, axis)
+    products = [_window(first, axis, "mul")]
+    for other in others:
+        last = ops.slice_in_dim(products[-1], 15, 16, axis)
+        first, following = mnp.split(other, [1], axis)
+        other = mnp.concatenate([last * first, following], axis)
+        products.append(_window(other, axis, "mul"))
+    return mnp.concatenate(products, axis)
 
 
 def _until_zero(x: Any, axis: int) -> Any:

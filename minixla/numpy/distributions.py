@@ -88,9 +88,9 @@ def _quantile(
     operands.refuse_others(method, _OFFSETS, name, "method")
     is_vector = operands.shape_of_rank(q, range(2), name, "Give a number or a vector.").rank
     fractions = _fractions(name, q, scale)
-    known, traced = (fractions, None) if isinstance(fractions, tuple) else (None, fractions)
+    static, traced = (fractions, None) if isinstance(fractions, tuple) else (None, fractions)
     how = axis, method, keepdims
-    return _of_sorted(name, a, traced, known, *how, weights, skips_nan, bool(is_vector))
+    return _of_sorted(name, a, traced, static, *how, weights, skips_nan, bool(is_vector))
 
 
 @one_program("a", "traced", "weights")
@@ -139,13 +139,13 @@ def _of_sorted(
         xp = np if isinstance(fractions, np.ndarray) else mnp
         low, high, share = _neighbours(xp, method, count, fractions)
         share = convert(share, work)
-        low, high = (_at(ordered, each, work) for each in (low, high))
+        low, high = (_at(ordered, index, work) for index in (low, high))
         # A neighbour that does not count may be infinite.
         below = mnp.where(share == 1, 0, low * (1 - share))
         result = below + mnp.where(share == 0, 0, high * share)
     result = lifted(convert(mnp.where(is_bad, math.nan, result), kind))
     result = mnp.moveaxis(result, -1, 0)
-    result = mnp.expand_dims(result, [1 + each for each in axes]) if keepdims else result
+    result = mnp.expand_dims(result, [1 + axis for axis in axes]) if keepdims else result
     return result if is_vector else getitem(result, 0)
 
 
@@ -153,9 +153,9 @@ def _rows(name: str, a: Any, axis: Axis) -> tuple[Any, tuple[int, ...]]:
     """An array with axes made one, its last; and these axes."""
     shape = operand_shape(a, name)
     axes = operands.axes_of(axis, shape.rank, name)
-    kept = [each for each in range(shape.rank) if each not in axes]
-    sizes = [shape.dimensions[each] for each in kept]
-    count = math.prod([shape.dimensions[each] for each in axes])
+    kept = [index for index in range(shape.rank) if index not in axes]
+    sizes = [shape.dimensions[dimension] for dimension in kept]
+    count = math.prod([shape.dimensions[axis] for axis in axes])
     turned = mnp.transpose(lifted(a), (*kept, *sorted(axes)))
     return mnp.reshape(turned, (*sizes, count)), axes
 
@@ -165,10 +165,10 @@ def _fractions(name: str, q: Any, scale: float) -> Any:
     refuse_complex(name, kind_of(np.asarray(q) if isinstance(q, (list, tuple)) else q, name))
     if isinstance(q, Tracer) or hasattr(q, "aval"):
         return mnp.clip(mnp.ravel(operands.inexact_operand(q, name)) / scale, 0, 1)
-    known = np.ravel(np.asarray(q, np.float64)) / scale
-    if not ((known >= 0) & (known <= 1)).all():
+    values = np.ravel(np.asarray(q, np.float64)) / scale
+    if not ((values >= 0) & (values <= 1)).all():
         raise operands.value_error(name, "q is out of range", f"Give 0 to {scale:g}.", q=q)
-    return tuple(known.tolist())
+    return tuple(values.tolist())
 
 
 def _at(rows: Any, index: Any, kind: Any) -> Any:
@@ -334,13 +334,13 @@ def _edges(name: str, a: Any, bins: Any, range: Any) -> Any:
     if isinstance(bins, str):
         problem = "bins must be a number or edges"
         raise operands.type_error(name, problem, "Compute the edges with NumPy.", bins=bins)
-    given = operands.shape_of_rank(bins, (0, 1), name, "Give a number, or a vector of edges.")
-    if not given.size:
+    shape = operands.shape_of_rank(bins, (0, 1), name, "Give a number, or a vector of edges.")
+    if not shape.size:
         raise operands.index_error(name, "there are no edges", "Give one or more.")
-    if given.rank:
-        known = operands.known(bins)
-        if known is not None and not np.all(known[:-1] <= known[1:]):
-            raise operands.value_error(name, "bins do not ascend", "Sort the edges.", bins=known)
+    if shape.rank:
+        edges = operands.known(bins)
+        if edges is not None and not np.all(edges[:-1] <= edges[1:]):
+            raise operands.value_error(name, "bins do not ascend", "Sort the edges.", bins=edges)
         return lifted(convert(bins, kind))
     if not (count := operands.static_size(bins, name, "bins")):
         raise operands.value_error(name, "there are no bins", "Give 1 or more.", bins=bins)
@@ -351,7 +351,7 @@ def _edges(name: str, a: Any, bins: Any, range: Any) -> Any:
     elif not _may_ascend(*map(operands.known, range)):
         problem, advice = "range does not ascend, or is not finite", "Give finite numbers."
         raise operands.value_error(name, problem, advice, range=range)
-    low, high = (lifted(convert(each, kind)) for each in range)
+    low, high = (lifted(convert(bound, kind)) for bound in range)
     widening = mnp.where(low == high, 0.5, 0.0)
     return mnp.linspace(low - widening, high + widening, count + 1, dtype=kind)
 
@@ -364,14 +364,14 @@ def _counted(
     columns: Sequence[Any], edges: Sequence[Any], weights: Any, density: bool | None
 ) -> Any:
     """How many points are in each bin; a point's coordinates are in the columns."""
-    sizes = [each.shape[0] - 1 for each in edges]
+    sizes = [edge.shape[0] - 1 for edge in edges]
     counts = mnp.zeros(sizes, kind_of(weights))
     places = []
     for column, borders in zip(columns, edges, strict=True):
-        found = mnp.searchsorted(borders, column, "right")
+        bins_of_points = mnp.searchsorted(borders, column, "right")
         # The last bin has both edges; what is in none, goes out of bounds.
-        found = mnp.where(column == borders[-1], borders.shape[0] - 1, found) - 1
-        places.append(mnp.where(found < 0, borders.shape[0], found))
+        bins_of_points = mnp.where(column == borders[-1], borders.shape[0] - 1, bins_of_points) - 1
+        places.append(mnp.where(bins_of_points < 0, borders.shape[0], bins_of_points))
     counts = IndexUpdate(counts, tuple(places)).add(weights, mode="drop")
     if density:
         counts = counts / mnp.sum(counts)
@@ -382,8 +382,8 @@ def _counted(
 
 def _points(name: str, points: Any, weights: Any) -> list[Any]:
     """Points, and weights where there are some, as floats of one type."""
-    known = [points] if weights is None else [points, weights]
-    return [operands.inexact_operand(x, name) for x in operands.convert_all(name, known)]
+    arrays = [points] if weights is None else [points, weights]
+    return [operands.inexact_operand(x, name) for x in operands.convert_all(name, arrays)]
 
 
 @documented(PARAMETERS)
@@ -457,11 +457,11 @@ def histogramdd(
     ranges = [None] * size if range is None else operands.listed(range)
     if len(bins) != size or len(ranges) != size or amounts.shape != (count,):
         problem = "bins, range or weights do not fit the points"
-        shown = dict(shape=points.shape, bins=bins, range=range, weights_shape=amounts.shape)
+        details = dict(shape=points.shape, bins=bins, range=range, weights_shape=amounts.shape)
         advice = "Give bins and a range for each axis, and a weight for each point."
-        raise operands.shape_error("histogramdd", problem, advice, **shown)
+        raise operands.shape_error("histogramdd", problem, advice, **details)
     columns = [getitem(points, (slice(None), at)) for at, _ in enumerate(bins)]
-    edges = [_edges("histogramdd", *each) for each in zip(columns, bins, ranges, strict=True)]
+    edges = [_edges("histogramdd", *column) for column in zip(columns, bins, ranges, strict=True)]
     return _counted(columns, edges, amounts, density), edges
 
 

@@ -91,7 +91,7 @@ def _type_of(value: Any) -> tuple[ElementType, bool]:
         return operand_shape(value, "result_type").element_type, weak_type_of(value)
     kind = canonical_element_type(_element_type(value))
     # By identity: NumPy's dtype of 64 bits is equal to Python's float.
-    return kind, any(value is each for each in (int, float, complex))
+    return kind, any(value is python_type for python_type in (int, float, complex))
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -107,9 +107,9 @@ def _of_dtypes(function: _Function) -> _Function:
         except MinixlaError:
             raise
         except (TypeError, ValueError) as error:
-            given, advice = [f"given {args}"], "Give such as mx.numpy.float32."
+            details, advice = [f"given {args}"], "Give such as mx.numpy.float32."
             problem = f"an argument is no dtype, or of no such kind: {error}"
-            raise shape_error(function.__name__, problem, advice, *given) from None
+            raise shape_error(function.__name__, problem, advice, *details) from None
 
     return cast(_Function, called)
 
@@ -133,7 +133,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
     """
     if not arrays_and_dtypes:
         raise shape_error("result_type", "no argument is given", "Give one or more.")
-    kind, _ = promotion.result_type([_type_of(each) for each in arrays_and_dtypes])
+    kind, _ = promotion.result_type([_type_of(dtype) for dtype in arrays_and_dtypes])
     return kind.dtype
 
 
@@ -207,7 +207,7 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
         True
     """
     if isinstance(kind, tuple):
-        return any(isdtype(dtype, each) for each in kind)
+        return any(isdtype(dtype, member) for member in kind)
     if not isinstance(kind, str):
         return np.dtype(dtype) == np.dtype(kind)
     if kind not in _KINDS:
@@ -293,16 +293,22 @@ class _Information:
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype]:
         """The types of what is made of Python's numbers."""
         kinds = {"real floating": float, "complex floating": complex, "integral": int}
-        found = {name: _type_of(kind)[0].dtype for name, kind in kinds.items()}
-        return {**found, "indexing": found["integral"]}
+        defaults = {name: _type_of(kind)[0].dtype for name, kind in kinds.items()}
+        return {**defaults, "indexing": defaults["integral"]}
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype]:
         """The types that the array API knows, of a kind or several."""
         names = ["bool", *[f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]]
         names += ["float32", "float64", "complex64", "complex128"]
-        found = {name: canonical_element_type(_element_type(np.dtype(name))) for name in names}
-        known = {name: each.dtype for name, each in found.items() if each.dtype.name == name}
-        return {name: each for name, each in known.items() if kind is None or isdtype(each, kind)}
+        types = {name: canonical_element_type(_element_type(np.dtype(name))) for name in names}
+        exact = {
+            name: element_type.dtype
+            for name, element_type in types.items()
+            if element_type.dtype.name == name
+        }
+        return {
+            name: dtype for name, dtype in exact.items() if kind is None or isdtype(dtype, kind)
+        }
 
     def devices(self) -> list[Any]:
         """All devices."""

@@ -86,7 +86,7 @@ def offered(
     users), numbers, None or dtypes. What the modules have imported leaves the namespace.
     """
     package = namespace["__name__"]
-    helpers = [f"{package}.{each}" for each in hidden]
+    helpers = [f"{package}.{module}" for module in hidden]
 
     def is_own(value: Any) -> bool:
         home = getattr(value, "__module__", "numpy") or ""
@@ -94,12 +94,12 @@ def offered(
         return is_here and home not in helpers and not isinstance(value, (ModuleType, dict, str))
 
     public = [(name, value) for name, value in namespace.items() if not name.startswith("_")]
-    found = [name for name, value in public if name in also or is_own(value)]
-    for name in {name for name, _ in public} - {*found}:
+    names = [name for name, value in public if name in also or is_own(value)]
+    for name in {name for name, _ in public} - {*names}:
         # The import system put submodules there.
         if f"{package}.{name}" not in sys.modules:
             del namespace[name]
-    return found
+    return names
 
 
 # Decorators of element-wise functions. They complete docstrings by sections that all share.
@@ -225,7 +225,7 @@ def with_derivatives(function: Function, *derivatives: Function | None) -> Funct
     @cache
     def made() -> Any:
         custom = transforms().custom_jvp(function)
-        custom.defjvps(*[each and rule(each) for each in derivatives])
+        custom.defjvps(*[derivative and rule(derivative) for derivative in derivatives])
         return custom
 
     return lambda *operands: made()(*operands)

@@ -275,8 +275,8 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
         Array([1, 1, 2, 3, 3], dtype=int32)
     """
     refusal = "complex numbers have no order", "Clip the real and the imaginary part."
-    for each in [each for each in (arr, min, max) if each is not None]:
-        elements.refuse_complex("clip", kind_of(each, "clip"), refusal)
+    for operand in [each for each in (arr, min, max) if each is not None]:
+        elements.refuse_complex("clip", kind_of(operand, "clip"), refusal)
     result = arr if min is None else maximum(min, arr)
     return lifted(result if max is None else minimum(max, result))
 

@@ -43,8 +43,8 @@ def _transformed(
     """`a` transformed along axes, which have been counted from the front, to `sizes`."""
     operands.refuse_others(norm, _NORMS, subject, "norm")
     if any(size < 1 for size in sizes):
-        problem, given = "a transform has no elements", f"the lengths are {tuple(sizes)}"
-        raise operands.value_error(subject, problem, "Lengths must be positive.", given)
+        problem, details = "a transform has no elements", f"the lengths are {tuple(sizes)}"
+        raise operands.value_error(subject, problem, "Lengths must be positive.", details)
     is_forward = form in ("FFT", "RFFT")
     x = lifted(convert(a, _type_of(subject, a, form)))
     x = _resized(x, axes, [*sizes[:-1], sizes[-1] // 2 + 1] if form == "IRFFT" else sizes)
@@ -127,14 +127,16 @@ def _along_one(
 ) -> Any:
     sizes = operand_shape(a, subject).dimensions
     place = axis_of(axis, len(sizes), subject)
-    given = _whole_length(sizes[place], form) if n is None else operands.static_int(n, subject, "n")
+    length = (
+        _whole_length(sizes[place], form) if n is None else operands.static_int(n, subject, "n")
+    )
     if not is_hermitian:
-        return _transformed(subject, form, a, [place], [given], norm)
+        return _transformed(subject, form, a, [place], [length], norm)
     # The transform of a symmetric vector is the inverse of its conjugate, and divided there.
     norm = _OTHER_WAY.get(norm or "backward", norm)
     if form == "IRFFT":
-        return _transformed(subject, form, mnp.conjugate(a), [place], [given], norm)
-    return mnp.conjugate(_transformed(subject, form, a, [place], [given], norm))
+        return _transformed(subject, form, mnp.conjugate(a), [place], [length], norm)
+    return mnp.conjugate(_transformed(subject, form, a, [place], [length], norm))
 
 
 @one_program("a")
@@ -217,16 +219,16 @@ def _along_several(
         axes = range(-len(operands.listed(s)), 0)
     places = axes_of(axes, len(sizes), subject)
     lengths = [-1] * len(places) if s is None else operands.listed(s)
-    lengths = [operands.static_int(each, subject, "s") for each in lengths]
+    lengths = [operands.static_int(length, subject, "s") for length in lengths]
     if len(lengths) != len(places):
         problem, advice = "s and axes differ in length", "Give one length for each axis."
         raise operands.value_error(subject, problem, advice, s=s, axes=axes)
     if not places and form in ("RFFT", "IRFFT"):
         raise operands.index_error(subject, "there is no axis to transform", "Give one or more.")
-    found = [sizes[at] if n == -1 else n for at, n in zip(places, lengths, strict=True)]
-    if found and lengths[-1] == -1:
-        found[-1] = _whole_length(found[-1], form)
-    return _transformed(subject, form, a, places, found, norm)
+    whole = [sizes[at] if n == -1 else n for at, n in zip(places, lengths, strict=True)]
+    if whole and lengths[-1] == -1:
+        whole[-1] = _whole_length(whole[-1], form)
+    return _transformed(subject, form, a, places, whole, norm)
 
 
 def _along_two(

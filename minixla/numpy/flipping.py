@@ -76,10 +76,10 @@ def roll(
 
 
 def _all_turned(a: Any, shift: Any, axis: Any) -> Any:
-    own = operand_shape(a, "roll").dimensions
+    dimensions = operand_shape(a, "roll").dimensions
     if axis is None:
-        return mnp.reshape(_all_turned(mnp.ravel(a), shift, 0), own)
-    places = [axis_of(each, len(own), "roll") for each in listed(axis)]
+        return mnp.reshape(_all_turned(mnp.ravel(a), shift, 0), dimensions)
+    places = [axis_of(number, len(dimensions), "roll") for number in listed(axis)]
     shifts = listed(shift)
     count = len(shifts if len(places) == 1 else places)
     if len(places) not in (1, count) or len(shifts) not in (1, count):
@@ -89,11 +89,11 @@ def _all_turned(a: Any, shift: Any, axis: Any) -> Any:
     for at, amount in islice(zip(cycle(places), cycle(shifts)), count):
         if operand_shape(amount, "roll").element_type.is_complex:
             raise operands.shape_error("roll", f"shift {amount} is complex", "Give an integer.")
-        result = _rolled(result, own[at], amount, at) if own[at] else result
+        result = _rolled(result, dimensions[at], amount, at) if dimensions[at] else result
     return keep_weak(result, a)
 
 
-_turned, _turned_by_arrays = (one_program(*each)(_all_turned) for each in (["a"], ["a", "shift"]))
+_turned, _turned_by_arrays = (one_program(*names)(_all_turned) for names in (["a"], ["a", "shift"]))
 
 
 def _rolled(a: Any, size: int, amount: Any, axis: int) -> Any:

@@ -78,10 +78,10 @@ def linspace(
     count = operands.static_size(num, "linspace", "num")
     kind = requested_type(dtype, "linspace", inexact_type(common_type("linspace", start, stop)))
     work = inexact_type(kind)
-    given = operands.convert_all("linspace", [start, stop], work)
-    (low, high), _, _ = operands.promoted("linspace", given)
+    converted = operands.convert_all("linspace", [start, stop], work)
+    (low, high), _, _ = operands.promoted("linspace", converted)
     place = operands.axis_of(axis, low.ndim + 1, "linspace")
-    first, last = (mnp.expand_dims(each, place) for each in (low, high))
+    first, last = (mnp.expand_dims(bound, place) for bound in (low, high))
     gaps = count - 1 if endpoint else count
     if count < 2:
         points = ops.slice_in_dim(first, 0, count, place)
@@ -128,8 +128,8 @@ def meshgrid(
     """
     operands.refuse_others(indexing, ("xy", "ij"), "meshgrid", "indexing")
     vectors = [mnp.atleast_1d(x) for x in xi]
-    for each in vectors:
-        operands.shape_of_rank(each, (1,), "meshgrid", "Give vectors.", _NO_VECTOR)
+    for vector in vectors:
+        operands.shape_of_rank(vector, (1,), "meshgrid", "Give vectors.", _NO_VECTOR)
     places = list(range(len(vectors)))
     if indexing == "xy" and len(vectors) > 1:
         places[:2] = 1, 0
@@ -160,9 +160,9 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
         Array([[1, 2],
                [7, 8]], dtype=int32)
     """
-    found = []
+    grids = []
     for at, x in enumerate(args):
-        given = operands.shape_of_rank(x, (1,), "ix_", "Give vectors of indices.", _NO_VECTOR)
-        x = mnp.nonzero(x)[0] if given.element_type is PRED else lifted(x)
-        found.append(_along(x, at, [1] * len(args)))
-    return tuple(found)
+        shape = operands.shape_of_rank(x, (1,), "ix_", "Give vectors of indices.", _NO_VECTOR)
+        x = mnp.nonzero(x)[0] if shape.element_type is PRED else lifted(x)
+        grids.append(_along(x, at, [1] * len(args)))
+    return tuple(grids)

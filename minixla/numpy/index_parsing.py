@@ -22,7 +22,7 @@ def rejected(problem: str, index: Any, sizes: Sequence[int], advice: str) -> Ind
 
 def _given(index: Any, sizes: Sequence[int]) -> list[str]:
     members = index if isinstance(index, tuple) else (index,)
-    texts = ["..." if each is Ellipsis else repr(each) for each in members]
+    texts = ["..." if member is Ellipsis else repr(member) for member in members]
     return [f"the array has shape {tuple(sizes)}", f"index [{', '.join(texts)}"[:205] + "]"]
 
 
@@ -30,14 +30,14 @@ def static_key(index: Any) -> tuple[Any, ...] | None:
     """A hashable form of an index that is known; None where it holds a value or an array."""
     members = index if type(index) is tuple else (index,)
     found: list[Any] = []
-    for each in members:
-        kind = type(each)
-        if kind is int or each is None or each is Ellipsis:
-            found.append(each)
+    for member in members:
+        kind = type(member)
+        if kind is int or member is None or member is Ellipsis:
+            found.append(member)
         elif kind is slice:
-            found.append(_bounds(each))
-        elif isinstance(each, np.integer):
-            found.append(int(each))
+            found.append(_bounds(member))
+        elif isinstance(member, np.integer):
+            found.append(int(member))
         else:
             return None
     return tuple(found)
@@ -56,8 +56,8 @@ def _bound(value: Any) -> int | None:
         problem = "a bound of a slice is not an integer that is known when the function is traced"
         advice = "The result's shape depends on it: use mx.ops.dynamic_slice, a box of a fixed "
         advice += "size at a traced place, or mx.numpy.where with mx.numpy.arange as a mask."
-        given = [f"given {value!r}"]
-        raise explain(ConcretizationError, "indexing", problem, given, advice) from None
+        details = [f"given {value!r}"]
+        raise explain(ConcretizationError, "indexing", problem, details, advice) from None
 
 
 class Box(NamedTuple):
@@ -110,12 +110,12 @@ def _nothing_to_take(index: Any, sizes: Sequence[int]) -> IndexingError:
 
 def _expanded(members: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
     """Index members with the ellipsis, and what is missing at the end, as whole slices."""
-    consumed = sum(each is not None and each is not Ellipsis for each in members)
+    consumed = sum(member is not None and member is not Ellipsis for member in members)
     missing = len(sizes) - consumed
     if missing < 0:
         problem = f"there are {consumed} indices for {len(sizes)} dimensions"
         raise rejected(problem, tuple(members), sizes, "Give at most one index for each dimension.")
-    places = [at for at, each in enumerate(members) if each is Ellipsis]
+    places = [at for at, member in enumerate(members) if member is Ellipsis]
     if len(places) > 1:
         raise rejected("there are two ellipses", tuple(members), sizes, "One is allowed.")
     at = places[0] if places else len(members)
@@ -137,17 +137,17 @@ class Parsed(NamedTuple):
 
 def parse_index(index: Any, sizes: Sequence[int]) -> Parsed:
     """The members of an index by axis; masks become arrays of indices."""
-    members = [_as_array(each) for each in (index if isinstance(index, tuple) else (index,))]
-    shapes = [_index_shape(each, index, sizes) for each in members]
+    members = [_as_array(member) for member in (index if isinstance(index, tuple) else (index,))]
+    shapes = [_index_shape(member, index, sizes) for member in members]
     plain: list[Any] = []
     for member, shape in zip(members, shapes, strict=True):
         is_axis = member is not None and member is not Ellipsis
         plain.extend([0] * _consumed(shape) if is_axis else [member])
     # What `_expanded`, which checks the counts, puts in place of the ellipsis.
-    missing = sum(each == WHOLE for each in _expanded(plain, sizes))
+    missing = sum(member == WHOLE for member in _expanded(plain, sizes))
     if not any(member is Ellipsis for member in members):
         members, shapes = [*members, Ellipsis], [*shapes, None]
-    rest, own, layout, values, slices = list(sizes), [], [], {}, {}
+    rest, kept, layout, values, slices = list(sizes), [], [], {}, {}
     for member, shape in zip(members, shapes, strict=True):
         if member is None:
             layout.append(None)
@@ -158,30 +158,30 @@ def parse_index(index: Any, sizes: Sequence[int]) -> Parsed:
             is_mask = shape.element_type.kind == "pred"
             arrays = _places(member, taken, index, sizes) if is_mask else [member]
             taken = taken or [1]  # True and False
-            for axis, (value, size) in enumerate(zip(arrays, taken, strict=True), len(own)):
+            for axis, (value, size) in enumerate(zip(arrays, taken, strict=True), len(kept)):
                 if size == 0 and operand_shape(value, "indexing").size:
                     raise _nothing_to_take(index, sizes)
                 values[axis] = int(value) if isinstance(value, np.integer) else value
         elif member is not Ellipsis:
-            slices[len(own)] = _bounds(member)
-        layout += range(len(own), len(own) + len(taken))
-        own += taken
+            slices[len(kept)] = _bounds(member)
+        layout += range(len(kept), len(kept) + len(taken))
+        kept += taken
     places = [at for at, shape in enumerate(shapes) if shape is not None]
     is_contiguous = not places or places == list(range(places[0], places[-1] + 1))
-    return Parsed(tuple(own), layout, values, slices, is_contiguous)
+    return Parsed(tuple(kept), layout, values, slices, is_contiguous)
 
 
 def _places(mask: Any, taken: Sequence[int], index: Any, sizes: Sequence[int]) -> list[np.ndarray]:
     """Where a mask is true: an array of indices for each of its axes."""
     advice = "How many elements a mask selects must be known: use mx.numpy.where(mask, x, y) or "
-    known = concrete(mask, "indexing", f"{advice}x * mask instead of x[mask].")
-    if known.ndim == 0:
-        return [np.zeros(int(known), np.int32)]
-    if known.shape != tuple(taken):
-        problem = f"a mask of shape {known.shape} is for axes of sizes {tuple(taken)}"
+    values = concrete(mask, "indexing", f"{advice}x * mask instead of x[mask].")
+    if values.ndim == 0:
+        return [np.zeros(int(values), np.int32)]
+    if values.shape != tuple(taken):
+        problem = f"a mask of shape {values.shape} is for axes of sizes {tuple(taken)}"
         advice = "A mask must have the shape of the axes that it selects from."
         raise rejected(problem, index, sizes, advice)
-    return list(np.nonzero(known))
+    return list(np.nonzero(values))
 
 
 def _consumed(shape: Shape | None) -> int:

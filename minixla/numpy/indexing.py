@@ -47,15 +47,17 @@ def getitem(array: Any, index: Any, mode: Any = None, fill_value: Any = None) ->
         cut = cut if cut.shape == parsed.sizes else ops.reshape(cut, parsed.sizes)
         cut = _apply_box(cut, parsed.sizes, box_of(parsed.sizes, key))
         parsed = parsed._replace(sizes=cut.shape, slices={})
-    ranks = [operand_shape(each, "indexing").rank for each in parsed.values.values()]
+    ranks = [operand_shape(value, "indexing").rank for value in parsed.values.values()]
     if mode != "fill" and not any(ranks):
         return keep_weak(_dynamic(cut, parsed), array)
     plan = plan_of(parsed)
     if 0 in plan.result:
         return keep_weak(lifted(zeros(Shape(kind_of(cut), plan.result))), array)
-    found = ops.gather(cut, plan.indices, plan.numbers, plan.window)
-    found = _filled(found, plan, fill_value) if mode == "fill" else found
-    return keep_weak(found if plan.sizes == plan.result else ops.reshape(found, plan.result), array)
+    gathered = ops.gather(cut, plan.indices, plan.numbers, plan.window)
+    gathered = _filled(gathered, plan, fill_value) if mode == "fill" else gathered
+    return keep_weak(
+        gathered if plan.sizes == plan.result else ops.reshape(gathered, plan.result), array
+    )
 
 
 def _apply_box(array: Any, sizes: tuple[int, ...], box: Box) -> Any:
@@ -151,7 +153,7 @@ def plan_of(parsed: Parsed) -> Plan:
 
     # All arrays and scalars, broadcast together; their dimensions come at one place, which is in
     # front where others are between them.
-    values = {axis: wrapped(each, parsed.sizes, axis) for axis, each in parsed.values.items()}
+    values = {axis: wrapped(value, parsed.sizes, axis) for axis, value in parsed.values.items()}
     common = broadcast_shapes([value.shape for value in values.values()], "indexing")
     place = parsed.layout.index(min(values)) if values and parsed.is_contiguous else 0
     for at, axis in enumerate(parsed.layout):
@@ -193,12 +195,12 @@ def _joined(columns: Sequence[Any], outer: Sequence[int], dtype: Any) -> tuple[A
         else:
             places = range(end - len(value.shape), end)
             spread.append(ops.broadcast_in_dim(value, sizes, places))
-    if all(isinstance(each, np.ndarray) for each in spread):
+    if all(isinstance(index, np.ndarray) for index in spread):
         return np.concatenate(spread, -1), len(outer)
     return ops.concat_in_dim(spread, len(outer)), len(outer)
 
 
-def _filled(found: Any, plan: Plan, fill_value: Any) -> Any:
+def _filled(gathered: Any, plan: Plan, fill_value: Any) -> Any:
     """What was gathered, but a fill value where an index vector's window is out of bounds."""
     indices, vector_dim = plan.indices, plan.numbers.index_vector_dim
     inside = ops.and_(ops.ge(indices, full_like(indices, 0)), ops.le(indices, limits_of(plan)))
@@ -206,8 +208,8 @@ def _filled(found: Any, plan: Plan, fill_value: Any) -> Any:
         inside = mnp.all(inside, vector_dim)
     outer = [at for at in range(len(plan.sizes)) if at not in plan.numbers.offset_dims]
     mask = ops.broadcast_in_dim(inside, plan.sizes, outer)
-    value = fill_of(kind_of(found)) if fill_value is None else fill_value
-    return ops.select(mask, found, full_like(found, value))
+    value = fill_of(kind_of(gathered)) if fill_value is None else fill_value
+    return ops.select(mask, gathered, full_like(gathered, value))
 
 
 def limits_of(plan: Plan) -> np.ndarray:
@@ -315,25 +317,25 @@ class IndexUpdate:
         wrap_negative_indices: bool = True,
         out_sharding: Any = None,
     ) -> Any:
-        mode, own = checked_mode(mode), operand_shape(self.array, "at")
-        if not own.size:
+        mode, shape = checked_mode(mode), operand_shape(self.array, "at")
+        if not shape.size:
             return lifted(self.array)
         kind = common_type("at", self.array, values)
         work, values = lifted(convert(self.array, kind)), convert(values, kind)
         index = self._index_for(wrap_negative_indices, 0 if mode == "clip" else _BEYOND)
         key = static_key(index)
-        box = None if key is None else box_of(own.dimensions, key)
+        box = None if key is None else box_of(shape.dimensions, key)
         if box is not None and box.is_clamped and mode != "clip":
             result = work
         elif box is not None and all(stride == 1 for stride in box.strides) and not box.reversed:
             result = _box_updated(work, box, values, combine)
         else:
-            parsed = parse_index(index, own.dimensions)
+            parsed = parse_index(index, shape.dimensions)
             work, plan = mnp.reshape(work, parsed.sizes), plan_of(parsed)
             promises = indices_are_sorted, unique_indices
             result = _scattered(work, plan, values, combine, mode, *promises)
-            result = mnp.reshape(result, own.dimensions)
-        return keep_weak(convert(result, own.element_type), self.array)
+            result = mnp.reshape(result, shape.dimensions)
+        return keep_weak(convert(result, shape.element_type), self.array)
 
 
 @dataclass(slots=True, eq=False)

@@ -261,7 +261,7 @@ def _share_of_power(ratio: float) -> Function:
         is_end = (ops.abs(x) == math.inf) | (ops.abs(y) == math.inf)
         inside = ops.logistic(ops.select(is_end, zero, x - y) * ratio)
         # 0 in place of inf, so that inf - inf is 0.
-        x, result = (ops.select(each == math.inf, zero, each) for each in (x, result))
+        x, result = (ops.select(operand == math.inf, zero, operand) for operand in (x, result))
         return ops.select(is_end, ops.exp((x - result) * ratio), inside)
 
     return share

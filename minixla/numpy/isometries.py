@@ -31,14 +31,14 @@ def extremes(a: Any, picks: Sequence[Callable[..., Any]]) -> tuple[Any, ...]:
     def rule(primals: Any, tangents: Any) -> Any:
         u, s, vh = ops.svd(primals[0], False)
         results, moved = found(s), []
-        for each in results:
-            is_found = mnp.where(s > 0, s == each[..., None], mnp.isnan(s))
+        for result in results:
+            is_found = mnp.where(s > 0, s == result[..., None], mnp.isnan(s))
             # Selected, not multiplied: the changes of other vectors may be NaN.
-            own = product(
+            part = product(
                 mnp.where(is_found[..., None, :], u, 0), mnp.where(is_found[..., None], vh, 0)
             )
             count = convert(mnp.maximum(mnp.sum(is_found, -1), 1), kind_of(s))
-            moved.append(_along(own, tangents[0]) / count)
+            moved.append(_along(part, tangents[0]) / count)
         return results, tuple(moved)
 
     return with_rule(lambda a: found(ops.svd(a, False, False)), rule)(a)
@@ -58,7 +58,7 @@ def nuclear_norm(a: Any) -> Any:
 
 
 def _norm_rule(primals: Any, tangents: Any) -> Any:
-    a, tangent = (_tall(each) for each in (*primals, *tangents))
+    a, tangent = (_tall(primal) for primal in (*primals, *tangents))
     return _norm_by_vectors_rule((a, *_vectors(a, True)), (tangent,))
 
 
@@ -74,8 +74,8 @@ def _along(slope: Any, tangent: Any) -> Any:
 def isometry(a: Any, by_rank: bool) -> Any:
     """The product u vh, of a = u diag(s) vh; `by_rank` the part of it with s > 0."""
     tall = _tall(a)
-    found = _isometry(by_rank, tall, *_vectors(tall, by_rank))
-    return found if tall is a else adjoint(found)
+    factors = _isometry(by_rank, tall, *_vectors(tall, by_rank))
+    return factors if tall is a else adjoint(factors)
 
 
 def _tall(a: Any) -> Any:

@@ -44,15 +44,15 @@ def concatenate(
 @one_program()
 def _joined(*members: Any, axis: int | None, dtype: Any) -> Any:
     if axis is None:
-        members, axis = tuple([mnp.ravel(each) for each in members]), 0
-    shapes = [operand_shape(each, "concatenate") for each in members]
+        members, axis = tuple([mnp.ravel(member) for member in members]), 0
+    shapes = [operand_shape(member, "concatenate") for member in members]
     if any(shape.rank != shapes[0].rank or not shape.rank for shape in shapes):
         problem = "the arrays have different ranks, or are scalars"
-        given = [f"array {i}: {shape}" for i, shape in enumerate(shapes)]
+        details = [f"array {i}: {shape}" for i, shape in enumerate(shapes)]
         advice = "They must have equally many dimensions, at least one; stack makes a new axis."
-        raise operands.shape_error("concatenate", problem, advice, *given)
+        raise operands.shape_error("concatenate", problem, advice, *details)
     place = axis_of(axis, shapes[0].rank, "concatenate")
-    converted = [lifted(each) for each in operands.convert_all("concatenate", members, dtype)]
+    converted = [lifted(member) for member in operands.convert_all("concatenate", members, dtype)]
     result = converted[0] if len(converted) == 1 else ops.concat_in_dim(converted, place)
     return operands.marked(result, dtype is None and all(map(weak_type_of, members)))
 
@@ -101,13 +101,13 @@ def stack(
 
 @one_program()
 def _stacked(*members: Any, axis: int, dtype: Any) -> Any:
-    shapes = [operand_shape(each, "stack") for each in members]
+    shapes = [operand_shape(member, "stack") for member in members]
     if any(shape.dimensions != shapes[0].dimensions for shape in shapes):
         problem, advice = "the arrays have different shapes", "They must have one shape."
-        given = [f"array {i}: {shape}" for i, shape in enumerate(shapes)]
-        raise operands.shape_error("stack", problem, advice, *given)
+        details = [f"array {i}: {shape}" for i, shape in enumerate(shapes)]
+        raise operands.shape_error("stack", problem, advice, *details)
     place = axis_of(axis, shapes[0].rank + 1, "stack")
-    return concatenate([mnp.expand_dims(each, place) for each in members], place, dtype)
+    return concatenate([mnp.expand_dims(member, place) for member in members], place, dtype)
 
 
 @documented(PARAMETERS)
@@ -147,7 +147,7 @@ Raises:
 
 
 def _stack_along(name: str, axis: int, least: Any, tup: Any, dtype: Any) -> Array:
-    members = [least(each) for each in operands.members(tup, name)]
+    members = [least(member) for member in operands.members(tup, name)]
     return concatenate(members, min(axis, members[0].ndim - 1), dtype)
 
 
@@ -196,8 +196,8 @@ def column_stack(tup: Array | np.ndarray | Sequence[ArrayLike]) -> Array:
                [2, 4]], dtype=int32)
     """
     columns = [
-        each if operand_shape(each, "column_stack").rank > 1 else mnp.reshape(each, (-1, 1))
-        for each in operands.members(tup, "column_stack")
+        member if operand_shape(member, "column_stack").rank > 1 else mnp.reshape(member, (-1, 1))
+        for member in operands.members(tup, "column_stack")
     ]
     return concatenate(columns, 1)
 
@@ -221,8 +221,10 @@ def _split(subject: str, ary: Any, indices_or_sections: Any, axis: int, equal: b
     place = axis_of(axis, len(sizes), subject)
     ary, size = lifted(ary), sizes[place]
     if isinstance(indices_or_sections, (list, tuple)) or np.ndim(indices_or_sections):
-        inner = [operands.static_int(each, subject, "an index") for each in indices_or_sections]
-        bounds = [0, *(slice(each).indices(size)[1] for each in inner), size]
+        inner = [
+            operands.static_int(section, subject, "an index") for section in indices_or_sections
+        ]
+        bounds = [0, *(slice(bound).indices(size)[1] for bound in inner), size]
     else:
         sections = operands.static_int(indices_or_sections, subject, "the number of sections")
         part, longer = divmod(size, sections) if sections > 0 else (0, 1)
@@ -322,11 +324,11 @@ def tile(A: ArrayLike, reps: ShapeLike) -> Array:
         Array([[1, 2],
                [1, 2]], dtype=int32)
     """
-    counts = [operands.static_int(each, "tile", "reps") for each in listed(reps)]
-    own = operand_shape(A, "tile").dimensions
-    rank = max(len(counts), len(own))
+    counts = [operands.static_int(number, "tile", "reps") for number in listed(reps)]
+    dimensions = operand_shape(A, "tile").dimensions
+    rank = max(len(counts), len(dimensions))
     counts = [1] * (rank - len(counts)) + counts
-    sizes = (1,) * (rank - len(own)) + own
+    sizes = (1,) * (rank - len(dimensions)) + dimensions
     # Each axis becomes (count, size), of which the first is new.
     A, pairs = mnp.reshape(A, sizes), zip(counts, sizes, strict=True)
     repeated = ops.broadcast_in_dim(A, list(chain(*pairs)), range(1, 2 * rank, 2))
@@ -373,8 +375,8 @@ def repeat(
     counts = operands.concrete(repeats, "repeat", advice)
     if counts.shape not in ((), (1,), (size,)):
         problem, advice = "there is not one count for each index", "Give one, or one for each."
-        given = f"{counts.size} counts, the axis has size {size}"
-        raise operands.shape_error("repeat", problem, advice, given)
+        details = f"{counts.size} counts, the axis has size {size}"
+        raise operands.shape_error("repeat", problem, advice, details)
     if counts.dtype.kind not in "biu" or (counts < 0).any():
         problem, advice = "a count is negative or no integer", "Give integers >= 0."
         raise operands.type_error("repeat", problem, advice, repeats=repeats)
@@ -396,10 +398,10 @@ def _changed(change: Callable[..., np.ndarray], size: int, index: Any, *values: 
     except (AttributeError, IndexError, TypeError, ValueError) as error:
         is_beyond = isinstance(error, IndexError)
         refusal = operands.index_error if is_beyond else operands.type_error
-        given = f"the axis has size {size}", str(error)
+        details = f"the axis has size {size}", str(error)
         problem = "an index does not fit the axis"
         advice = "Indices are integers; negative ones count from the end."
-        raise refusal(change.__name__, problem, advice, *given, obj=index) from None
+        raise refusal(change.__name__, problem, advice, *details, obj=index) from None
 
 
 @documented(PARAMETERS)

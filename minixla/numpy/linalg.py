@@ -74,8 +74,8 @@ def norm(
 
         x = mnp.moveaxis(x, axes, (-2, -1))
         extreme = partial(isometries.extreme_value, pick=_extreme(ord)) if ord != "nuc" else None
-        found = systems.computed(extreme or isometries.nuclear_norm, x, "norm")
-        return mnp.expand_dims(found, axes) if keepdims else found
+        result = systems.computed(extreme or isometries.nuclear_norm, x, "norm")
+        return mnp.expand_dims(result, axes) if keepdims else result
     if ord not in (1, -1, math.inf, -math.inf):
         raise _no_norm(ord, "matrices")
     summed, compared = axes if ord in (1, -1) else axes[::-1]
@@ -234,8 +234,8 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         Array([[ 3,  4,  5],
                [ 6,  8, 10]], dtype=int32)
     """
-    for each in (x1, x2):
-        operands.shape_of_rank(each, (1,), "outer", "Flatten it, as mx.numpy.outer does.")
+    for operand in (x1, x2):
+        operands.shape_of_rank(operand, (1,), "outer", "Flatten it, as mx.numpy.outer does.")
     return mnp.outer(x1, x2)
 
 

@@ -69,7 +69,7 @@ def dot(
         >>> np.dot(np.array([[1, 2], [3, 4]]), np.array([1, 1]))
         Array([3, 7], dtype=int32)
     """
-    ranks = [operand_shape(each, "dot").rank for each in (a, b)]
+    ranks = [operand_shape(operand, "dot").rank for operand in (a, b)]
     contracting = ((ranks[0] - 1,), (max(ranks[1] - 2, 0),)) if all(ranks) else ((), ())
     return _product("dot", a, b, (contracting, ((), ())), precision, preferred_element_type)
 
@@ -144,7 +144,7 @@ def tensordot(
         >>> np.tensordot(np.ones((2, 3, 4)), np.ones((4, 3)), axes=([1, 2], [1, 0]))
         Array([12., 12.], dtype=float32)
     """
-    ranks = [operand_shape(each, "tensordot").rank for each in (a, b)]
+    ranks = [operand_shape(operand, "tensordot").rank for operand in (a, b)]
     if isinstance(axes, (tuple, list)) and len(axes) == 2:
         pairs = [parameters.axes_of(listed(axes[at]), ranks[at], "tensordot") for at in (0, 1)]
     elif isinstance(axes, int) and 0 <= axes <= min(ranks):
@@ -174,7 +174,7 @@ def inner(
         >>> np.inner(np.array([[1, 2], [3, 4]]), np.array([1, 1]))
         Array([3, 7], dtype=int32)
     """
-    has_scalar = 0 in [operand_shape(each, "inner").rank for each in (a, b)]
+    has_scalar = 0 in [operand_shape(operand, "inner").rank for operand in (a, b)]
     axes = 0 if has_scalar else (-1, -1)
     how = {"precision": precision, "preferred_element_type": preferred_element_type}
     return tensordot(a, b, axes, **how)
@@ -368,11 +368,11 @@ def einsum(
     """
     parameters.refuse_out("einsum", out)
     text, arrays = _spelled_out(subscripts, operands)
-    shapes = tuple([operand_shape(each, "einsum").dimensions for each in arrays])
+    shapes = tuple([operand_shape(array, "einsum").dimensions for array in arrays])
     kind = parameters.common_type("einsum", *arrays)
     weak = all(map(weak_type_of, arrays)) and preferred_element_type is None
     wanted = parameters.requested_type(preferred_element_type, "einsum", kind)
-    values = [lifted(convert(each, kind)) for each in arrays]
+    values = [lifted(convert(array, kind)) for array in arrays]
     for places, summed, step in _steps(text, shapes, _path(optimize, len(shapes))):
         inputs, output = step.split("->")
         pairs = zip(places, inputs.split(","), strict=True)
@@ -391,17 +391,17 @@ _opt_einsum: Any = partial(importlib.import_module, "opt_einsum")  # late: it ta
 
 def _spelled_out(subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequence[Any]]:
     if not operands:
-        problem, given = "there are no operands", f"subscripts {subscripts!r}"[:200]
-        raise parameters.value_error("einsum", problem, "Give them behind the subscripts.", given)
+        problem, details = "there are no operands", f"subscripts {subscripts!r}"[:200]
+        raise parameters.value_error("einsum", problem, "Give them behind the subscripts.", details)
     if isinstance(subscripts, str):
         return subscripts, operands
     try:
         text, arrays = _opt_einsum().parser.convert_interleaved_input([subscripts, *operands])
     except (KeyError, TypeError) as error:
         problem = "the subscripts are no text, nor operands and lists of axes in turn"
-        given = f"subscripts of type {type(subscripts).__name__}"
+        details = f"subscripts of type {type(subscripts).__name__}"
         advice = 'Give "ij,jk->ik" and the operands, or each operand and a list of integers.'
-        raise parameters.type_error("einsum", problem, advice, given, str(error)) from error
+        raise parameters.type_error("einsum", problem, advice, details, str(error)) from error
     return text, list(arrays)
 
 
@@ -410,15 +410,15 @@ def _path(optimize: Any, count: int) -> Any:
     if optimize is False:
         return ((0, 1),) * (count - 1) or ((0,),)
     if isinstance(optimize, list):
-        return tuple([tuple(each) if isinstance(each, list) else each for each in optimize])
+        return tuple([tuple(entry) if isinstance(entry, list) else entry for entry in optimize])
     return "optimal" if optimize is True else optimize
 
 
 @lru_cache(maxsize=1024)
 def _steps(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> Any:
     """The steps of a product: of which operands, which letters are summed, their subscripts."""
-    _, found = _contraction("einsum", text, shapes, optimize, einsum_call=True)
-    steps = tuple([(tuple(step[0]), frozenset(step[1]), step[2]) for step in found])
+    _, contractions = _contraction("einsum", text, shapes, optimize, einsum_call=True)
+    steps = tuple([(tuple(step[0]), frozenset(step[1]), step[2]) for step in contractions])
     if any(len(step[0]) > 2 for step in steps):
         problem, advice = "the path takes three operands or more at once", "Give a path of pairs."
         raise parameters.value_error("einsum", problem, advice, optimize=optimize)
@@ -431,10 +431,10 @@ def _contraction(subject: str, text: str, shapes: Any, optimize: Any, **how: Any
         return _opt_einsum().contract_path(text, *shapes, shapes=True, optimize=optimize, **how)
     except (ValueError, KeyError, TypeError, IndexError) as error:
         problem = "the subscripts do not fit the operands"
-        given = [f"operand {i} has shape {each}" for i, each in enumerate(shapes)]
+        details = [f"operand {i} has shape {shape}" for i, shape in enumerate(shapes)]
         advice = "Give a letter for each axis; axes of one letter must be equal in size, or 1."
         raise parameters.value_error(
-            subject, problem, advice, f"subscripts {text!r}", *given, str(error)
+            subject, problem, advice, f"subscripts {text!r}", *details, str(error)
         ) from error
 
 
@@ -481,14 +481,14 @@ def _pair(subject: str, lhs: Named, rhs: Named, output: str, summed: Any, *how: 
     contracting = [name for name in lhs_names if name in summed]
     batch = [name for name in output if name in lhs_names and name in rhs_names]
     taken = {*contracting, *batch}
-    free = ["".join([n for n in each if n not in taken]) for each in (lhs_names, rhs_names)]
+    free = ["".join([n for n in names if n not in taken]) for names in (lhs_names, rhs_names)]
     if all(free) and "".join(batch) + free[1] + free[0] == output:
         # In the other order the result needs no transposition.
         lhs, rhs, lhs_names, rhs_names, free = rhs, lhs, rhs_names, lhs_names, free[::-1]
     numbers = [
-        tuple([each.index(name) for name in chosen])
+        tuple([side.index(name) for name in chosen])
         for chosen in (contracting, batch)
-        for each in (lhs_names, rhs_names)
+        for side in (lhs_names, rhs_names)
     ]
     product = _product(subject, lhs, rhs, ops.DotDimensionNumbers(*numbers), *how)
     names = [*batch, *free[0], *free[1]]

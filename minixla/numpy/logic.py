@@ -102,7 +102,7 @@ def less_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def _both(subject: str, x1: Any, x2: Any) -> list[Any]:
-    return promoted(subject, [as_bool(each, subject) for each in (x1, x2)])[0]
+    return promoted(subject, [as_bool(operand, subject) for operand in (x1, x2)])[0]
 
 
 @with_methods(True)
@@ -340,7 +340,7 @@ def _chosen(condition: Any, x: Any, y: Any) -> Any:
     sizes = operators.broadcast_shapes([mask.shape, x.shape], "where")
     # A scalar condition chooses for all.
     if sizes != x.shape or mask.ndim:
-        mask, x, y = (operators.broadcast_to(each, sizes) for each in (mask, x, y))
+        mask, x, y = (operators.broadcast_to(operand, sizes) for operand in (mask, x, y))
     return marked(ops.select(mask, x, y), weak)
 
 
@@ -366,8 +366,8 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLik
     condlist, choicelist = listed(condlist), listed(choicelist)
     if len(condlist) != len(choicelist) or not condlist:
         problem, advice = "there is not one choice for each condition", "Give one or more of both."
-        given = f"{len(condlist)} conditions, {len(choicelist)} choices"
-        raise operands.type_error("select", problem, advice, given)
+        details = f"{len(condlist)} conditions, {len(choicelist)} choices"
+        raise operands.type_error("select", problem, advice, details)
     *choices, result = operands.convert_all("select", [*choicelist, default])
     for condition, choice in reversed(list(zip(condlist, choices, strict=True))):
         result = where(condition, choice, result)
@@ -399,7 +399,7 @@ def isclose(
         Array([ True, False], dtype=bool)
     """
     (x, y), kind, _ = promoted("isclose", (a, b), inexact_type)
-    relative, absolute = (convert(each, kind.real) for each in (rtol, atol))
+    relative, absolute = (convert(tolerance, kind.real) for tolerance in (rtol, atol))
     error, bound = ops.abs(x - y), ops.abs(y) * relative + absolute
     close = (x == y) | (isfinite(y) & (error <= bound))
     return close | (isnan(x) & isnan(y)) if equal_nan else close

@@ -66,7 +66,7 @@ def size(a: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
         3
     """
     sizes = operand_shape(a, "size").dimensions
-    return math.prod(sizes[each] for each in axes_of(axis, len(sizes), "size"))
+    return math.prod(sizes[number] for number in axes_of(axis, len(sizes), "size"))
 
 
 @documented(PARAMETERS)
@@ -122,29 +122,29 @@ def reshape(
         Array([[0, 1, 2],
                [3, 4, 5]], dtype=int32)
     """
-    own = operand_shape(a, "reshape").dimensions
-    sizes = [operands.static_int(each, "reshape", "shape") for each in listed(shape)]
-    total, problem, given = math.prod(own), "", tuple(sizes)
+    dimensions = operand_shape(a, "reshape").dimensions
+    sizes = [operands.static_int(size, "reshape", "shape") for size in listed(shape)]
+    total, problem, stated = math.prod(dimensions), "", tuple(sizes)
     if -1 in sizes:
-        known = math.prod(size for size in sizes if size != -1)
-        if sizes.count(-1) > 1 or known == 0 or total % known:
+        product = math.prod(size for size in sizes if size != -1)
+        if sizes.count(-1) > 1 or product == 0 or total % product:
             problem = "the size that -1 stands for cannot be found"
         else:
-            sizes[sizes.index(-1)] = total // known
+            sizes[sizes.index(-1)] = total // product
     if not problem and (math.prod(sizes) != total or any(size < 0 for size in sizes)):
         problem = f"{total} elements do not fit this shape"
     if problem:
         advice = "The number of elements must stay; one size may be -1."
-        shown = f"the array has shape {own}"
-        raise operands.shape_error("reshape", problem, advice, shown, shape=given)
+        details = f"the array has shape {dimensions}"
+        raise operands.shape_error("reshape", problem, advice, details, shape=stated)
     operands.refuse_others(order, ("C", "F", "A"), "reshape", "order")
     if order == "F":
         return transpose(reshape(transpose(a), sizes[::-1]))
-    return _reshaped(a, own, tuple(sizes))
+    return _reshaped(a, dimensions, tuple(sizes))
 
 
-def _reshaped(a: Any, own: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
-    return lifted(a) if own == sizes else keep_weak(ops.reshape(lifted(a), sizes), a)
+def _reshaped(a: Any, dimensions: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
+    return lifted(a) if dimensions == sizes else keep_weak(ops.reshape(lifted(a), sizes), a)
 
 
 @documented(PARAMETERS)
@@ -253,8 +253,8 @@ def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Seque
     destinations = axes_of(listed(destination), rank, "moveaxis")
     if len(sources) != len(destinations):
         problem = "source and destination differ in length"
-        given = {"source": source, "destination": destination}
-        raise operands.value_error("moveaxis", problem, "Give one for each source.", **given)
+        axes = {"source": source, "destination": destination}
+        raise operands.value_error("moveaxis", problem, "Give one for each source.", **axes)
     order = [axis for axis in range(rank) if axis not in sources]
     for target, origin in sorted(zip(destinations, sources, strict=True)):
         order.insert(target, origin)
@@ -272,12 +272,12 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
         >>> np.expand_dims(np.array([1, 2]), 0)
         Array([[1, 2]], dtype=int32)
     """
-    own = operand_shape(a, "expand_dims").dimensions
+    dimensions = operand_shape(a, "expand_dims").dimensions
     added = listed(axis)
-    places = axes_of(added, len(own) + len(added), "expand_dims")
-    rest = iter(own)
-    sizes = [1 if at in places else next(rest) for at in range(len(own) + len(places))]
-    return _reshaped(a, own, tuple(sizes))
+    places = axes_of(added, len(dimensions) + len(added), "expand_dims")
+    rest = iter(dimensions)
+    sizes = [1 if at in places else next(rest) for at in range(len(dimensions) + len(places))]
+    return _reshaped(a, dimensions, tuple(sizes))
 
 
 @documented(PARAMETERS)
@@ -292,14 +292,19 @@ def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
         >>> np.squeeze(np.array([[1, 2]]))
         Array([1, 2], dtype=int32)
     """
-    own = operand_shape(a, "squeeze").dimensions
-    ones = [at for at, size in enumerate(own) if size == 1]
-    places = ones if axis is None else axes_of(axis, len(own), "squeeze")
+    dimensions = operand_shape(a, "squeeze").dimensions
+    ones = [at for at, size in enumerate(dimensions) if size == 1]
+    places = ones if axis is None else axes_of(axis, len(dimensions), "squeeze")
     if not {*places} <= {*ones}:
         problem = "an axis that is not of size 1 cannot be left out"
-        given, advice = f"the array has shape {own}", "Take one index of it, or reduce over it."
-        raise operands.shape_error("squeeze", problem, advice, given, axis=axis)
-    return _reshaped(a, own, tuple([size for at, size in enumerate(own) if at not in places]))
+        details, advice = (
+            f"the array has shape {dimensions}",
+            "Take one index of it, or reduce over it.",
+        )
+        raise operands.shape_error("squeeze", problem, advice, details, axis=axis)
+    return _reshaped(
+        a, dimensions, tuple([size for at, size in enumerate(dimensions) if at not in places])
+    )
 
 
 @documented(PARAMETERS)
@@ -315,13 +320,13 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: Any = None
         Array([[1, 2],
                [1, 2]], dtype=int32)
     """
-    own = operand_shape(array, "broadcast_to").dimensions
+    dimensions = operand_shape(array, "broadcast_to").dimensions
     sizes = operands.static_sizes(shape, "broadcast_to")
-    if operators.broadcast_shapes([own, sizes], "broadcast_to") != sizes:
+    if operators.broadcast_shapes([dimensions, sizes], "broadcast_to") != sizes:
         problem = "the array cannot be repeated to this shape"
-        given = f"the array has shape {own}"
+        details = f"the array has shape {dimensions}"
         advice = "Aligned from the right, sizes must be kept unless they are 1."
-        raise operands.shape_error("broadcast_to", problem, advice, given, shape=sizes)
+        raise operands.shape_error("broadcast_to", problem, advice, details, shape=sizes)
     return keep_weak(lifted(operators.broadcast_to(lifted(array), sizes)), array)
 
 
@@ -339,9 +344,9 @@ def broadcast_arrays(*args: ArrayLike) -> list[Array]:
         >>> np.broadcast_arrays(np.array([1, 2]), 3)
         [Array([1, 2], dtype=int32), Array([3, 3], dtype=int32)]
     """
-    arrays = [lifted(each) for each in args]
-    sizes = operators.broadcast_shapes([each.shape for each in arrays], "broadcast_arrays")
-    return [lifted(operators.broadcast_to(each, sizes)) for each in arrays]
+    arrays = [lifted(argument) for argument in args]
+    sizes = operators.broadcast_shapes([array.shape for array in arrays], "broadcast_arrays")
+    return [lifted(operators.broadcast_to(array, sizes)) for array in arrays]
 
 
 @documented(PARAMETERS)
@@ -374,11 +379,11 @@ Returns:
 def _at_least(rank: int, arys: Sequence[Any], behind: int = 0) -> Any:
     """Add dimensions until there are `rank`, at most `behind` of them behind the others."""
     made = []
-    for each in arys:
-        own = operand_shape(each, f"atleast_{rank}d").dimensions
-        missing = max(rank - len(own), 0)
+    for ary in arys:
+        dimensions = operand_shape(ary, f"atleast_{rank}d").dimensions
+        missing = max(rank - len(dimensions), 0)
         after = min(missing, behind)
-        made.append(reshape(each, (1,) * (missing - after) + own + (1,) * after))
+        made.append(reshape(ary, (1,) * (missing - after) + dimensions + (1,) * after))
     return made[0] if len(made) == 1 else made
 
 

@@ -21,19 +21,19 @@ _NAME = re.compile(r"\w+")
 def _parsed(signature: str) -> list[list[tuple[str, ...]]]:
     """The names of dimensions of each argument, and of each result."""
     sides = re.sub(r"\s", "", str(signature)).split("->")
-    found = [_lists(side) for side in sides]
-    if len(sides) != 2 or not sides[1] or None in found:
+    lists = [_lists(side) for side in sides]
+    if len(sides) != 2 or not sides[1] or None in lists:
         advice = 'Write it as in "(m,n),(n)->(m)".'
         problem = f"{signature!r} is no signature"
         raise operands.value_error("vectorize", problem, advice)
-    return [side or [] for side in found]
+    return [side or [] for side in lists]
 
 
 def _lists(side: str) -> list[tuple[str, ...]] | None:
     """Return the names in each pair of brackets of `(m,n),(n)`; None for other texts."""
-    lists = [each.split(",") if each else [] for each in side[1:-1].split("),(")] if side else []
+    lists = [names.split(",") if names else [] for names in side[1:-1].split("),(")] if side else []
     is_written = side == f"({'),('.join(map(','.join, lists))})" if side else True
-    names = [name for each in lists for name in each]
+    names = [name for items in lists for name in items]
     return [*map(tuple, lists)] if is_written and all(map(_NAME.fullmatch, names)) else None
 
 
@@ -61,10 +61,10 @@ def vectorize(
         >>> np.vectorize(np.dot, signature="(n),(n)->()")(np.ones((2, 3)), np.arange(3))
         Array([3., 3.], dtype=float32)
     """
-    for each in excluded if isinstance(excluded, Collection) else (excluded,):
-        if each is excluded or not (each >= 0 if isinstance(each, int) else isinstance(each, str)):
+    for key in excluded if isinstance(excluded, Collection) else (excluded,):
+        if key is excluded or not (key >= 0 if isinstance(key, int) else isinstance(key, str)):
             problem, advice = "an argument cannot be excluded", "Give a set of positions and names."
-            raise operands.shape_error("vectorize", problem, advice, excluded=each)
+            raise operands.shape_error("vectorize", problem, advice, excluded=key)
     sides = None if signature is None else _parsed(signature)
 
     @wraps(transforms().arguments.checked_function(pyfunc, "numpy.vectorize"))
@@ -90,8 +90,8 @@ def vectorize(
         pairs = zip(counted, sides[0], strict=True)
         names = [side for at, side in pairs if at not in fixed]
         sizes: dict[str, int] = {}
-        for array, own in zip(arrays, names, strict=True):
-            _check_sizes(array.shape, own, sizes)
+        for array, core in zip(arrays, names, strict=True):
+            _check_sizes(array.shape, core, sizes)
         return _mapped(_checked(function, sides[1], sizes), arrays, names)
 
     return public
@@ -118,12 +118,12 @@ def _checked(function: Callable[..., Any], names: Any, sizes: dict[str, int]) ->
         if len(listed) != len(names):
             problem = f"the function gives {len(listed)} results and the signature has {len(names)}"
             raise operands.shape_error("vectorize", problem, "Make them agree.")
-        for result, own in zip(listed, names, strict=True):
+        for result, core in zip(listed, names, strict=True):
             shape = operand_shape(result, "vectorize").dimensions
-            if len(shape) != len(own):
-                problem = f"a result has shape {shape} and dimensions ({', '.join(own)})"
+            if len(shape) != len(core):
+                problem = f"a result has shape {shape} and dimensions ({', '.join(core)})"
                 raise operands.shape_error("vectorize", problem, "Make them agree.")
-            _check_sizes(shape, own, sizes)
+            _check_sizes(shape, core, sizes)
         return results
 
     return checked
@@ -131,11 +131,11 @@ def _checked(function: Callable[..., Any], names: Any, sizes: dict[str, int]) ->
 
 def _mapped(function: Callable[..., Any], arrays: Sequence[Any], names: Sequence[Any]) -> Any:
     """A function of arrays mapped over the dimensions before their named ones."""
-    fronts = [x.shape[: x.ndim - len(own)] for x, own in zip(arrays, names, strict=True)]
+    fronts = [x.shape[: x.ndim - len(core)] for x, core in zip(arrays, names, strict=True)]
     sizes = mnp.broadcast_shapes(*fronts)
     # A dimension of size 1 is not mapped: it would be repeated.
     ones = [tuple([at for at, size in enumerate(front) if size == 1]) for front in fronts]
-    squeezed = [mnp.squeeze(x, own) if own else x for x, own in zip(arrays, ones, strict=True)]
+    squeezed = [mnp.squeeze(x, axes) if axes else x for x, axes in zip(arrays, ones, strict=True)]
     added = []
     rows = zip_longest(*[front[::-1] for front in fronts], fillvalue=1)
     for place, row in enumerate(rows):
@@ -214,10 +214,10 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, 
         raise operands.shape_error("piecewise", problem, advice)
 
     def branch(of: Any) -> Callable[[Any], Any]:
-        return lambda each: convert(of(each, *args, **kw) if callable(of) else of, kind)
+        return lambda value: convert(of(value, *args, **kw) if callable(of) else of, kind)
 
     number: Any = mnp.zeros(x.shape, "int32")
     for at, condition in enumerate(condlist, 1):
         number = mnp.where(mnp.astype(condition, bool), at, number)
-    branches = [branch(each) for each in (default, *functions)]
-    return vectorize(lambda at, each: transforms().switch(at, branches, each))(number, x)
+    branches = [branch(function) for function in (default, *functions)]
+    return vectorize(lambda at, value: transforms().switch(at, branches, value))(number, x)

@@ -242,9 +242,9 @@ Raises:
 
 
 def _triangle_indices(name: str, find: Any, n: int, k: int, m: int | None) -> tuple[Array, Array]:
-    given = {"n": n, "k": k} | ({} if m is None else {"m": m})
-    known = {each: operands.static_int(x, name, each) for each, x in given.items()}
-    return operands.host_indices(find(**known))
+    arguments = {"n": n, "k": k} | ({} if m is None else {"m": m})
+    numbers = {label: operands.static_int(x, name, label) for label, x in arguments.items()}
+    return operands.host_indices(find(**numbers))
 
 
 @documented(PARAMETERS, _INDICES)

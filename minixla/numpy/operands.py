@@ -28,10 +28,10 @@ Axis = int | Sequence[int] | None
 def refusal(kind: type[ErrorType]) -> Callable[..., ErrorType]:
     """A function that makes errors of a kind."""
 
-    def error(subject: str, problem: str, advice: str, *shown: str, **given: Any) -> ErrorType:
+    def error(subject: str, problem: str, advice: str, *details: str, **values: Any) -> ErrorType:
         """The error of `explain` that shows what was `given` by its name, too."""
-        named = [f"{name} = {value!r}" for name, value in given.items()]
-        return errors.explain(kind, subject, problem, [*shown, *named], advice)
+        named = [f"{name} = {value!r}" for name, value in values.items()]
+        return errors.explain(kind, subject, problem, [*details, *named], advice)
 
     return error
 
@@ -110,14 +110,17 @@ def promoted(
 
     `adjust` makes another type of their common one: `inexact_type` a float or complex type.
     """
-    found, weak = operators.promote(subject, *operands, adjust=adjust)
-    return [lifted(each) for each in found], array_shape(found[0]).element_type, weak
+    fitted, weak = operators.promote(subject, *operands, adjust=adjust)
+    return [lifted(operand) for operand in fitted], array_shape(fitted[0]).element_type, weak
 
 
 def common_type(subject: str, *operands: Any) -> ElementType:
     """The element type that operands have in common."""
     # A set: lists of many numbers have few types.
-    types = {(operand_shape(each, subject).element_type, weak_type_of(each)) for each in operands}
+    types = {
+        (operand_shape(operand, subject).element_type, weak_type_of(operand))
+        for operand in operands
+    }
     return result_type(sorted(types, key=str))[0]
 
 
@@ -144,15 +147,15 @@ def without_nan(a: Any, subject: str, number: float | None) -> Any:
 def checked_mask(where: Any, subject: str) -> Any:
     """`where`, which must be None or an array of booleans: which elements count."""
     if where is not None and kind_of(where, subject).kind != "pred":
-        problem, given = "where is not an array of booleans", f"where {operand_shape(where)}"
-        raise shape_error(subject, problem, "Give a comparison's result.", given)
+        problem, details = "where is not an array of booleans", f"where {operand_shape(where)}"
+        raise shape_error(subject, problem, "Give a comparison's result.", details)
     return where
 
 
 def convert_all(subject: str, operands: Sequence[Any], dtype: Any = None) -> list[Any]:
     """Operands converted to `dtype`, or to their common type; their shapes stay."""
     kind = common_type(subject, *operands) if dtype is None else requested_type(dtype, subject)
-    return [convert(each, kind) for each in operands]
+    return [convert(operand, kind) for operand in operands]
 
 
 def from_members(members: Sequence[Any], kind: ElementType | None) -> Any:
@@ -160,13 +163,13 @@ def from_members(members: Sequence[Any], kind: ElementType | None) -> Any:
     # An explicit stack: how deep lists may be nested must not be Python's recursion limit.
     leaves, waiting = [], list(members)
     while waiting:
-        each = waiting.pop()
-        found = waiting if isinstance(each, (list, tuple)) else leaves
-        found.extend(each if found is waiting else [each])
+        current = waiting.pop()
+        target = waiting if isinstance(current, (list, tuple)) else leaves
+        target.extend(current if target is waiting else [current])
     if not any(isinstance(leaf, Tracer) or hasattr(leaf, "aval") for leaf in leaves):
         return of_host(members, leaves, kind)
     kind = common_type("array", *leaves) if kind is None else kind
-    return mnp.stack([mnp.array(each, kind) for each in members])
+    return mnp.stack([mnp.array(member, kind) for member in members])
 
 
 def of_host(members: Any, leaves: Sequence[Any], kind: ElementType | None) -> Any:
@@ -210,12 +213,12 @@ def axes_of(axis: Any, rank: int, subject: str) -> tuple[int, ...]:
         return tuple(range(rank))
     if type(axis) is int:
         return (axis_of(axis, rank, subject),)
-    found = tuple([axis_of(each, rank, subject) for each in listed(axis)])
-    if len(set(found)) != len(found):
-        problem, given = "an axis is named twice", f"the array has {rank} dimensions"
+    axes = tuple([axis_of(number, rank, subject) for number in listed(axis)])
+    if len(set(axes)) != len(axes):
+        problem, details = "an axis is named twice", f"the array has {rank} dimensions"
         advice = "Name each axis once; negative ones count from the end."
-        raise value_error(subject, problem, advice, given, axis=axis)
-    return found
+        raise value_error(subject, problem, advice, details, axis=axis)
+    return axes
 
 
 def along(a: Any, axis: Any, subject: str) -> tuple[Any, tuple[int, ...], int]:
@@ -240,15 +243,17 @@ def spread(folded: Any, axes: Collection[int], like: Any) -> Any:
 
 def weights_for(subject: str, a: Any, weights: Any, axis: Axis) -> Any:
     """Weights that broadcast with `a`, given in its shape or in that of axes."""
-    own, given = (operand_shape(each, subject).dimensions for each in (a, weights))
-    if given == own:
+    sizes, weight_sizes = (operand_shape(operand, subject).dimensions for operand in (a, weights))
+    if weight_sizes == sizes:
         return weights
-    axes = axes_of(axis, len(own), subject)
-    if given != tuple([own[each] for each in axes]):
+    axes = axes_of(axis, len(sizes), subject)
+    if weight_sizes != tuple([sizes[axis] for axis in axes]):
         problem, advice = "the weights do not fit the array", "Weights have its shape or axis'."
-        raise shape_error(subject, problem, advice, axis=axis, shape=own, weights_shape=given)
+        raise shape_error(
+            subject, problem, advice, axis=axis, shape=sizes, weights_shape=weight_sizes
+        )
     weights = mnp.transpose(weights, np.argsort(axes).tolist())
-    return mnp.expand_dims(weights, [at for at in range(len(own)) if at not in axes])
+    return mnp.expand_dims(weights, [at for at in range(len(sizes)) if at not in axes])
 
 
 def members(arrays: Any, subject: str) -> list[Any]:
@@ -271,8 +276,8 @@ def refuse_in_place(subject: str, inplace: bool, also: str = "") -> None:
 def refuse_others(value: Any, allowed: Collection[Any], subject: str, name: str) -> None:
     """Raises an error where `value` is not one of those allowed."""
     if getattr(value, "ndim", 0) or value not in (*allowed,):
-        known = " or ".join([f'"{each}"' for each in allowed])
-        raise type_error(subject, f"{name} {value!r} is unknown", f"Give {known}.")
+        choices = " or ".join([f'"{choice}"' for choice in allowed])
+        raise type_error(subject, f"{name} {value!r} is unknown", f"Give {choices}.")
 
 
 def shape_of_rank(
@@ -295,8 +300,8 @@ def static_int(value: Any, subject: str, name: str) -> int:
         advice = "It decides about shapes: give a Python integer, or name it in static_argnums."
         raise unknown_error(subject, problem, advice, f"{name} = {value!r}") from None
     except TypeError:
-        problem, given = f"{name} is not an integer", f"{name} = {value!r}"
-        raise type_error(subject, problem, "Give a Python integer.", given) from None
+        problem, details = f"{name} is not an integer", f"{name} = {value!r}"
+        raise type_error(subject, problem, "Give a Python integer.", details) from None
 
 
 def static_size(value: Any, subject: str, name: str) -> int:
@@ -309,7 +314,7 @@ def static_size(value: Any, subject: str, name: str) -> int:
 
 def static_sizes(shape: Any, subject: str) -> tuple[int, ...]:
     """The sizes in a shape, which may be one size."""
-    sizes = tuple([static_int(each, subject, "shape") for each in listed(shape)])
+    sizes = tuple([static_int(size, subject, "shape") for size in listed(shape)])
     if any(size < 0 for size in sizes):
         raise value_error(subject, "a size is negative", "Sizes must be >= 0.", shape=sizes)
     return sizes
@@ -317,7 +322,7 @@ def static_sizes(shape: Any, subject: str) -> tuple[int, ...]:
 
 def host_indices(indices: Any) -> Any:
     """A tuple of index arrays of NumPy's as arrays of the default integer type."""
-    return tuple([lifted(each.astype(default_int().dtype)) for each in indices])
+    return tuple([lifted(index.astype(default_int().dtype)) for index in indices])
 
 
 def known(value: Any) -> Any:
@@ -335,8 +340,8 @@ def concrete(value: Any, subject: str, advice: str) -> np.ndarray:
         if not isinstance(value, Tracer) and not hasattr(value, "aval"):
             raise
         problem = "its result's shape depends on values that are not known when it is traced"
-        given = f"given {operand_shape(value, subject)}"
-        raise unknown_error(subject, problem, advice, given) from error
+        details = f"given {operand_shape(value, subject)}"
+        raise unknown_error(subject, problem, advice, details) from error
     except ValueError as error:
         advice = "Lists of one level must be equally long."
         raise shape_error(subject, "no array can be made of this", advice, str(error)) from error

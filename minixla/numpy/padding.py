@@ -64,20 +64,20 @@ _KEYWORDS |= dict(reflect="reflect_type", symmetric="reflect_type", wrap=None)
 _KEYWORDS |= dict.fromkeys(("maximum", "minimum", "mean", "median"), "stat_length")
 
 
-def _widths(given: Any, rank: int) -> list[tuple[int, int]]:
+def _widths(stated: Any, rank: int) -> list[tuple[int, int]]:
     """A pair for each axis: numpy broadcasts scalars, one pair, and one number each."""
-    known = concrete(given, "pad", "Give widths that are known when traced.")
+    widths = concrete(stated, "pad", "Give widths that are known when traced.")
     problem = advice = ""
-    if known.dtype.kind not in "iu" and known.size:
+    if widths.dtype.kind not in "iu" and widths.size:
         problem, advice = "pad_width is not of integers", "Give integers."
-    elif known.shape not in ((), (1,), (2,), (1, 2), (rank, 1), (rank, 2)):
-        problem = f"pad_width has shape {known.shape} for {rank} axes"
+    elif widths.shape not in ((), (1,), (2,), (1, 2), (rank, 1), (rank, 2)):
+        problem = f"pad_width has shape {widths.shape} for {rank} axes"
         advice = f"Give a number, a pair (before, after), or {rank} pairs."
-    elif (known < 0).any():
+    elif (widths < 0).any():
         problem, advice = "a width is negative", "Take elements away with slices."
     if problem:
-        raise operands.type_error("pad", problem, advice, pad_width=given)
-    return [(before, after) for before, after in np.broadcast_to(known, (rank, 2)).tolist()]
+        raise operands.type_error("pad", problem, advice, pad_width=stated)
+    return [(before, after) for before, after in np.broadcast_to(widths, (rank, 2)).tolist()]
 
 
 def _padded(array: Any, axis: int, before: int, after: int, mode: str, keywords: Any) -> Any:

@@ -202,22 +202,22 @@ def nanprod(
 def _extreme(row: Row, a: Any, axis: Axis, keepdims: bool, initial: Any, where: Any) -> Array:
     name, _, filling = row
     sizes = operand_shape(a, name).dimensions
-    is_empty = 0 in [sizes[each] for each in operands.axes_of(axis, len(sizes), name)]
+    is_empty = 0 in [sizes[number] for number in operands.axes_of(axis, len(sizes), name)]
     if initial is None and (is_empty or where is not None):
         problem = f"there may be no element to take the {name} of"
-        given, advice = f"the array has shape {sizes}", "Give initial, the result of none."
-        raise operands.value_error(name, problem, advice, given, axis=axis)
+        details, advice = f"the array has shape {sizes}", "Give initial, the result of none."
+        raise operands.value_error(name, problem, advice, details, axis=axis)
     x = lifted(operands.without_nan(a, name, filling))
-    found = _folded(row, x, axis, keepdims, initial, where)
-    return found if initial is not None else _or_missing(row, found, math.nan, a, axis, keepdims)
+    folded = _folded(row, x, axis, keepdims, initial, where)
+    return folded if initial is not None else _or_missing(row, folded, math.nan, a, axis, keepdims)
 
 
-def _or_missing(row: Row, found: Any, missing: float, a: Any, axis: Axis, keepdims: Any) -> Any:
+def _or_missing(row: Row, folded: Any, missing: float, a: Any, axis: Axis, keepdims: Any) -> Any:
     """What was found, but `missing` where all of `a` is NaN, which does not count."""
     if row.filling is None or not kind_of(a).is_inexact:
-        return found
+        return folded
     is_missing = all(mnp.isnan(a), axis, None, bool(keepdims))
-    return mnp.where(is_missing, shorthand.full_like(found, missing), found)
+    return mnp.where(is_missing, shorthand.full_like(folded, missing), folded)
 
 
 @one_program("a", "where")
@@ -389,23 +389,25 @@ def _index(row: Row, a: Any, axis: int | None, keepdims: bool | None) -> Array:
     x, sizes, place = operands.along(transforms().stop_gradient(lifted(x)), axis, name)
     dropped = range(shape.rank) if axis is None else (place,)
     if sizes[place] == 0:
-        given = f"the array has shape {shape.dimensions}"
-        raise operands.value_error(name, "there is no element", "Check for size 0 first.", given)
+        details = f"the array has shape {shape.dimensions}"
+        raise operands.value_error(name, "there is no element", "Check for size 0 first.", details)
     positions = ops.iota(Shape(operands.default_int(), sizes), place)
     kind = shape.element_type
     if sizes[place] <= _FEW and kind.bits >= 16 and not kind.is_complex:
         starts = neutral_element(monoid, kind), positions.dtype.type(0)
         computation = _first_greatest if monoid == "max" else _first_least
-        found = ops.reduce([x, positions], starts, computation, [place])[1]
+        indices = ops.reduce([x, positions], starts, computation, [place])[1]
     else:
         best = _folded(row, x, place, True)
         is_best = ops.eq(x, mnp.broadcast_to(best, sizes))
         if kind.is_inexact:
             is_best = ops.or_(is_best, ops.ne(x, x))
-        found = ops.select(is_best, positions, shorthand.full_like(positions, sizes[place] - 1))
-        found = ops.reduce(found, neutral_element("min", operands.default_int()), ops.min, [place])
-    found = mnp.expand_dims(found, dropped) if keepdims else found
-    return _or_missing(row, found, -1, a, axis, keepdims)
+        indices = ops.select(is_best, positions, shorthand.full_like(positions, sizes[place] - 1))
+        indices = ops.reduce(
+            indices, neutral_element("min", operands.default_int()), ops.min, [place]
+        )
+    indices = mnp.expand_dims(indices, dropped) if keepdims else indices
+    return _or_missing(row, indices, -1, a, axis, keepdims)
 
 
 # As many elements are reduced in pairs at most.

@@ -136,7 +136,7 @@ def unique(
     values, index, inverse, counts = found
     inverse = mnp.reshape(inverse, shape.dimensions) if axis is None else inverse
     wanted = (return_index, index), (return_inverse, inverse), (return_counts, counts)
-    more = [each for is_wanted, each in wanted if is_wanted]
+    more = [result for is_wanted, result in wanted if is_wanted]
     values = mnp.moveaxis(values, 0, place)
     return (values, *more) if more else values
 
@@ -287,12 +287,12 @@ def _joined(ar1: Any, ar2: Any) -> _Joined:
         begins = begins | (mnp.isnan(values) & (is_second != mnp.roll(is_second, 1)))
     runs = mnp.cumsum(begins, dtype=np.int32) - 1
     none = mnp.zeros(values.shape, bool)
-    first, second = (IndexUpdate(none, runs).max(each) for each in (~is_second, is_second))
+    first, second = (IndexUpdate(none, runs).max(flags) for flags in (~is_second, is_second))
     return _Joined(values, order, begins, runs, (getitem(first, runs), getitem(second, runs)))
 
 
 def _of_two(subject: str, ar1: Any, ar2: Any) -> list[Any]:
-    return [lifted(mnp.ravel(each)) for each in operands.convert_all(subject, [ar1, ar2])]
+    return [lifted(mnp.ravel(operand)) for operand in operands.convert_all(subject, [ar1, ar2])]
 
 
 def _filled(values: Any, where: Any, size: int, fill_value: Any, default: Any = None) -> Any:
@@ -300,11 +300,11 @@ def _filled(values: Any, where: Any, size: int, fill_value: Any, default: Any = 
     if not values.shape[0]:
         return mnp.full((size,), 0 if fill_value is None else fill_value, values.dtype)
     (places,) = mnp.nonzero(where, size=size, fill_value=values.shape[0])
-    found = mnp.take(values, places, mode="clip")
+    taken = mnp.take(values, places, mode="clip")
     exists = places < values.shape[0]
     if fill_value is None and size:
-        fill_value = mnp.where(exists[0], found[0], 0) if default is None else default
-    return found if not size else mnp.where(exists, found, convert(fill_value, kind_of(values)))
+        fill_value = mnp.where(exists[0], taken[0], 0) if default is None else default
+    return taken if not size else mnp.where(exists, taken, convert(fill_value, kind_of(values)))
 
 
 @overload
@@ -461,8 +461,8 @@ def isin(
     elements, others = map(mnp.asarray, (element, test_elements))
     others = mnp.ravel(others)
     if method == "compare_all" or (method == "auto" and others.size <= 256) or not others.size:
-        found = mnp.any(mnp.expand_dims(elements, -1) == others, -1)
+        is_member = mnp.any(mnp.expand_dims(elements, -1) == others, -1)
     else:
         ordered = mnp.sort(others)
-        found = mnp.take(ordered, mnp.searchsorted(ordered, elements), mode="clip") == elements
-    return ops.not_(found) if invert else found
+        is_member = mnp.take(ordered, mnp.searchsorted(ordered, elements), mode="clip") == elements
+    return ops.not_(is_member) if invert else is_member

@@ -32,8 +32,8 @@ def keys_of(x: Any, subject: str) -> list[Any]:
     x = transforms().stop_gradient(lifted(x))
     if kind.is_complex:
         parts = ops.real(x), ops.imag(x)
-        real, imag = (mnp.astype(mnp.isnan(each), _S32.dtype) for each in parts)
-        return [real * 2 + imag, *[key for each in parts for key in keys_of(each, subject)]]
+        real, imag = (mnp.astype(mnp.isnan(part), _S32.dtype) for part in parts)
+        return [real * 2 + imag, *[key for part in parts for key in keys_of(part, subject)]]
     if kind.is_float:
         return _keys_of_floats(x)
     if kind.bits < 32 or kind is _S32:
@@ -51,7 +51,7 @@ def _least(x: Any) -> Any:
 def _halves(x: Any) -> list[Any]:
     """Keys of s64."""
     high = ops.shift_right_arithmetic(x, full_like(x, 32))
-    high, low = (ops.convert_element_type(each, _S32) for each in (high, x))
+    high, low = (ops.convert_element_type(half, _S32) for half in (high, x))
     return [high, ops.xor(low, _least(low))]
 
 
@@ -85,7 +85,7 @@ def _order_of_one(key: Any, axis: int) -> Any:
 def _program() -> Any:
     def positions(key: Any, axis: int) -> Any:
         places = ops.iota(Shape(_S32, key.shape), axis)
-        high, low = (ops.convert_element_type(each, _S64) for each in (key, places))
+        high, low = (ops.convert_element_type(half, _S64) for half in (key, places))
         packed = ops.or_(ops.shift_left(high, full_like(high, 32)), low)
         return ops.convert_element_type(ops.sort(packed, ops.lt, axis), _S32)
 
@@ -107,14 +107,14 @@ def places_of(keys: Sequence[Any], others: Sequence[Any], or_equals: bool) -> An
     A binary search by the keys of both, written out: it has as many steps as the size has bits.
     """
     (size,), sizes = keys[0].shape, others[0].shape
-    others = [mnp.ravel(each) for each in others]
-    found = full_like(others[0], 0)
+    others = [mnp.ravel(other) for other in others]
+    counts = full_like(others[0], 0)
     for power in reversed(range(size.bit_length())):
-        more = ops.add(found, full_like(found, 1 << power))
+        more = ops.add(counts, full_like(counts, 1 << power))
         last = ops.sub(more, full_like(more, 1))
         here = [taken_along(key, last, 0) for key in keys]  # which clamps
         is_before = comes_before(here, others, or_equals)
         if size + 1 & size:  # for one less than a power of two no place is beyond
             is_before = ops.and_(is_before, ops.le(more, full_like(more, size)))
-        found = ops.select(is_before, more, found)
-    return mnp.reshape(found, sizes)
+        counts = ops.select(is_before, more, counts)
+    return mnp.reshape(counts, sizes)

@@ -32,7 +32,7 @@ def _ordered(
     subject: str, a: Any, axis: int | None, descending: bool = False, *unsupported: Any
 ) -> tuple[Any, Any, int]:
     """The array, where its elements are in order, and the axis."""
-    if any(each is not None for each in unsupported):
+    if any(option is not None for option in unsupported):
         advice = "Leave kind and order out: sorting is stable."
         raise operands.value_error(subject, "kind and order are not supported", advice)
     a, _, place = operands.along(a, axis, subject)
@@ -63,8 +63,8 @@ def sort(
         >>> np.sort(np.array([3.0, np.nan, 1.0]))
         Array([ 1.,  3., nan], dtype=float32)
     """
-    values, found, place = _ordered("sort", a, axis, descending, kind, order)
-    return keep_weak(sort_keys.taken_along(lifted(values), found, place), a)
+    values, indices, place = _ordered("sort", a, axis, descending, kind, order)
+    return keep_weak(sort_keys.taken_along(lifted(values), indices, place), a)
 
 
 @documented(PARAMETERS, _SORTING)
@@ -91,15 +91,15 @@ def argsort(
         >>> np.argsort(np.array([30, 10, 20]))
         Array([1, 2, 0], dtype=int32)
     """
-    _, found, _ = _ordered("argsort", a, axis, descending, kind, order)
-    return lifted(convert(found, operands.requested_type(dtype, "argsort", default_int())))
+    _, indices, _ = _ordered("argsort", a, axis, descending, kind, order)
+    return lifted(convert(indices, operands.requested_type(dtype, "argsort", default_int())))
 
 
 def _checked_kth(subject: str, a: Any, kth: Any, axis: int) -> None:
     sizes = operand_shape(a, subject).dimensions
     size = sizes[operands.axis_of(axis, len(sizes), subject)]
-    for each in operands.listed(kth) or [None]:
-        if not -size <= operands.static_int(each, subject, "kth") < size:
+    for number in operands.listed(kth) or [None]:
+        if not -size <= operands.static_int(number, subject, "kth") < size:
             advice = f"It must be in [{-size}, {size})."
             raise operands.value_error(subject, "kth is out of bounds", advice, kth=kth)
 
@@ -154,16 +154,16 @@ def lexsort(keys: Sequence[Any], axis: int = -1) -> Array:
 
 
 @one_program()
-def _keys_sorted(*given: Any, axis: int) -> Any:
-    shapes = [operand_shape(each, "lexsort").dimensions for each in given]
+def _keys_sorted(*arrays: Any, axis: int) -> Any:
+    shapes = [operand_shape(array, "lexsort").dimensions for array in arrays]
     if len(set(shapes)) != 1:
         advice = "Give one or more arrays of one shape."
         raise operands.shape_error("lexsort", "the keys have not one shape", advice, shapes=shapes)
     if not shapes[0]:
         return mnp.zeros((), default_int())
     place = operands.axis_of(axis, len(shapes[0]), "lexsort")
-    found = [key for each in reversed(given) for key in sort_keys.keys_of(each, "lexsort")]
-    return lifted(convert(sort_keys.order_of(found, place), default_int()))
+    keys = [key for array in reversed(arrays) for key in sort_keys.keys_of(array, "lexsort")]
+    return lifted(convert(sort_keys.order_of(keys, place), default_int()))
 
 
 # Where elements are in an order.
@@ -202,12 +202,12 @@ def searchsorted(
     size = operands.shape_of_rank(a, (1,), "searchsorted", "Give a vector.").size
     a = a if sorter is None else mnp.take(a, sorter)
     elements, values = operands.convert_all("searchsorted", [a, v])
-    keys, others = (sort_keys.keys_of(each, "searchsorted") for each in (elements, values))
+    keys, others = (sort_keys.keys_of(operand, "searchsorted") for operand in (elements, values))
     if method != "compare_all":
         return sort_keys.places_of(keys, others, side == "right")
     sizes = (*operand_shape(v, "searchsorted").dimensions, size)
-    keys = [mnp.broadcast_to(each, sizes) for each in keys]
-    others = [mnp.broadcast_to(mnp.expand_dims(each, -1), sizes) for each in others]
+    keys = [mnp.broadcast_to(key, sizes) for key in keys]
+    others = [mnp.broadcast_to(mnp.expand_dims(other, -1), sizes) for other in others]
     is_before = sort_keys.comes_before(keys, others, side == "right")
     return mnp.sum(is_before, -1, np.int32)
 
@@ -238,5 +238,5 @@ def digitize(
     edges = lifted(bins)
     is_ascending = edges[-1] >= edges[0]
     ascending = mnp.where(is_ascending, edges, mnp.flip(edges))
-    found = searchsorted(ascending, x, "left" if right else "right", method=method or "scan")
-    return mnp.where(is_ascending, found, size - found)
+    indices = searchsorted(ascending, x, "left" if right else "right", method=method or "scan")
+    return mnp.where(is_ascending, indices, size - indices)

@@ -196,10 +196,10 @@ def svd(
             advice = "Compute all of them and take a part."
             raise operands.value_error("svd", "subset_by_index says a part", advice)
     if hermitian:
-        found = computed(partial(_by_eigenvalues, vectors=compute_uv), a, "svd", square=True)
+        factors = computed(partial(_by_eigenvalues, vectors=compute_uv), a, "svd", square=True)
     else:
-        found = computed(lambda x: ops.svd(x, bool(full_matrices), bool(compute_uv)), a, "svd")
-    return SVDResult(*found) if compute_uv else found
+        factors = computed(lambda x: ops.svd(x, bool(full_matrices), bool(compute_uv)), a, "svd")
+    return SVDResult(*factors) if compute_uv else factors
 
 
 def _by_eigenvalues(a: Any, vectors: bool) -> Any:
@@ -269,12 +269,12 @@ def matrix_rank(
     return mnp.sum(values > mnp.expand_dims(mnp.asarray(rtol), -1), -1)
 
 
-def _one_of(subject: str, **given: Any) -> Any:
+def _one_of(subject: str, **options: Any) -> Any:
     """The one of two arguments that is given, or None."""
-    first, second = given.values()
+    first, second = options.values()
     if first is not None and second is not None:
         advice = "They are two names of one thing."
-        raise operands.value_error(subject, f"both {' and '.join(given)} are given", advice)
+        raise operands.value_error(subject, f"both {' and '.join(options)} are given", advice)
     return second if first is None else first
 
 
@@ -350,7 +350,9 @@ def cond(x: ArrayLike, p: float | str | None = None) -> Array:
         from minixla.numpy.isometries import extremes  # it uses this module
 
         sizes = computed(lambda x: extremes(x, [mnp.max, mnp.min]), x, "cond")
-        found = sizes[0] / sizes[1] if p != -2 else sizes[1] / sizes[0]
+        condition = sizes[0] / sizes[1] if p != -2 else sizes[1] / sizes[0]
     else:
-        found = mnp.linalg.norm(x, p, (-2, -1)) * mnp.linalg.norm(mnp.linalg.inv(x), p, (-2, -1))
-    return mnp.where(mnp.isnan(found) & ~mnp.any(mnp.isnan(x), (-2, -1)), np.inf, found)
+        condition = mnp.linalg.norm(x, p, (-2, -1)) * mnp.linalg.norm(
+            mnp.linalg.inv(x), p, (-2, -1)
+        )
+    return mnp.where(mnp.isnan(condition) & ~mnp.any(mnp.isnan(x), (-2, -1)), np.inf, condition)

@@ -55,7 +55,7 @@ def _count(a: Any, axis: Axis, keepdims: bool, mask: Any, kind: ElementType) -> 
     if mask is not None:
         counted = mnp.broadcast_to(mask, shape.dimensions)
         return mnp.sum(counted, axis, kind, None, keepdims)
-    return math.prod([shape.dimensions[each] for each in axes_of(axis, shape.rank, "mean")])
+    return math.prod([shape.dimensions[number] for number in axes_of(axis, shape.rank, "mean")])
 
 
 def _mean(
@@ -362,10 +362,10 @@ def gradient(
         Array([3., 4., 5.], dtype=float32)
     """
     together = convert_all("gradient", [f, *varargs])
-    values, *given = (inexact_operand(x, "gradient") for x in together)
+    values, *spacings = (inexact_operand(x, "gradient") for x in together)
     axes = axes_of(axis, values.ndim, "gradient")
-    distances = given * len(axes) if len(given) == 1 else given or [None] * len(axes)
-    sizes = [values.shape[each] for each in axes]
+    distances = spacings * len(axes) if len(spacings) == 1 else spacings or [None] * len(axes)
+    sizes = [values.shape[axis] for axis in axes]
     fits = [
         distance is None or distance.shape in ((), (size,))
         for distance, size in zip(distances, sizes, strict=False)
@@ -378,11 +378,11 @@ def gradient(
         or min(sizes, default=9) <= order
     ):
         problem = "the arguments do not fit the array"
-        shown = {"axes": axes, "sizes": sizes, "varargs": varargs, "edge_order": edge_order}
+        details = {"axes": axes, "sizes": sizes, "varargs": varargs, "edge_order": edge_order}
         advice = "Axes need more elements than edge_order; give distances, or places of elements."
-        raise operands.value_error("gradient", problem, advice, **shown)
-    found = [_slopes(values, *each, order) for each in zip(axes, distances, strict=True)]
-    return found[0] if len(found) == 1 else found
+        raise operands.value_error("gradient", problem, advice, **details)
+    slopes = [_slopes(values, *pair, order) for pair in zip(axes, distances, strict=True)]
+    return slopes[0] if len(slopes) == 1 else slopes
 
 
 def _slopes(values: Any, axis: int, distance: Any, order: int) -> Any:
@@ -441,14 +441,16 @@ def interp(
         >>> np.interp(np.array([0.5, 5.0]), np.array([0.0, 1.0]), np.array([10.0, 20.0]))
         Array([15., 20.], dtype=float32)
     """
-    points = [operands.operand_shape(each, "interp") for each in (xp, fp)]
+    points = [operands.operand_shape(vector, "interp") for vector in (xp, fp)]
     if points[0].rank != 1 or points[0].dimensions != points[1].dimensions:
         problem, advice = "xp and fp are not vectors of one size", "Give a value for each place."
-        given = [f"{name} {each}" for name, each in zip(("xp", "fp"), points, strict=True)]
-        raise operands.shape_error("interp", problem, advice, *given)
-    for each in (x, xp):
-        refuse_complex("interp", kind_of(each))
-    x, xp, fp = (inexact_operand(each, "interp") for each in (*convert_all("interp", [x, xp]), fp))
+        details = [f"{name} {point}" for name, point in zip(("xp", "fp"), points, strict=True)]
+        raise operands.shape_error("interp", problem, advice, *details)
+    for operand in (x, xp):
+        refuse_complex("interp", kind_of(operand))
+    x, xp, fp = (
+        inexact_operand(operand, "interp") for operand in (*convert_all("interp", [x, xp]), fp)
+    )
     if period is not None:
         period = mnp.absolute(convert(period, kind_of(xp)))
         x, xp = x % period, xp % period
@@ -457,8 +459,8 @@ def interp(
         xp = mnp.concatenate([xp[-1:] - period, xp, xp[:1] + period])
         fp = mnp.concatenate([fp[-1:], fp, fp[:1]])
     upper = mnp.clip(mnp.searchsorted(xp, x, "right"), 1, xp.shape[0] - 1)
-    x0, f0 = (mnp.take(each, upper - 1, 0, mode="clip") for each in (xp, fp))
-    x1, f1 = (mnp.take(each, upper, 0, mode="clip") for each in (xp, fp))
+    x0, f0 = (mnp.take(vector, upper - 1, 0, mode="clip") for vector in (xp, fp))
+    x1, f1 = (mnp.take(vector, upper, 0, mode="clip") for vector in (xp, fp))
     width = x1 - x0
     is_point = width == 0
     slope = (f1 - f0) / mnp.where(is_point, 1, width)

@@ -74,9 +74,9 @@ def computed(apply: Callable[..., Any], a: Any, subject: str, square: bool = Fal
     kind = kind_of(a)
     if kind.bits >= 32:
         return apply(a)
-    found = apply(convert(a, F32))
-    parts = [convert(x, kind) if kind_of(x) is F32 else x for x in as_tuple(found)]
-    return tuple(parts) if type(found) is tuple else parts[0]
+    result = apply(convert(a, F32))
+    parts = [convert(x, kind) if kind_of(x) is F32 else x for x in as_tuple(result)]
+    return tuple(parts) if type(result) is tuple else parts[0]
 
 
 def _factored(a: Any) -> tuple[Any, Any, Any]:
@@ -118,7 +118,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     weak = weak_type_of(a) and weak_type_of(b)
     kind = inexact_type(operands.common_type("solve", a, b))
     wide = F32 if kind.bits < 32 else kind
-    a, b = (operands.lifted(operands.convert(each, wide)) for each in (a, b))
+    a, b = (operands.lifted(operands.convert(operand, wide)) for operand in (a, b))
     b = mnp.expand_dims(b, -1) if is_vector else b
     x = marked(operands.convert(_broadcast_solution(a, b), kind), weak)
     return mnp.squeeze(x, -1) if is_vector else x
@@ -134,7 +134,7 @@ def _broadcast_solution(a: Any, b: Any) -> Any:
         return mnp.moveaxis(mnp.reshape(x, (n, *batch, k)), 0, -2)
     lu, _, permutation = _factored(a)
     sizes = np.broadcast_shapes(a.shape[:-2], tuple(batch))
-    a, lu = (mnp.broadcast_to(each, (*sizes, n, n)) for each in (a, lu))
+    a, lu = (mnp.broadcast_to(operand, (*sizes, n, n)) for operand in (a, lu))
     permutation = mnp.broadcast_to(permutation, (*sizes, n))
     return ops.lu_solve(a, lu, permutation, mnp.broadcast_to(b, (*sizes, n, k)))
 
@@ -145,8 +145,8 @@ def _inverse(a: Any) -> Any:
 
 def _inverse_jvp(primals: Any, tangents: Any) -> Any:
     (a,), (tangent,) = primals, tangents
-    found = with_rule(_inverse, _inverse_jvp)(a)
-    return found, -product(found, product(tangent, found))
+    inverse = with_rule(_inverse, _inverse_jvp)(a)
+    return inverse, -product(inverse, product(tangent, inverse))
 
 
 @documented(PARAMETERS, SQUARE)
@@ -218,8 +218,8 @@ def _by_singular_values(a: Any) -> Any:
     identity = np.eye(n, dtype=a.dtype)
     large = mnp.where(mnp.expand_dims(has_rank, (-2, -1)), turned[..., :n, :n], identity)
     small = turned[..., n:, n:] - product(turned[..., n:, :n], _solved(large, turned[..., :n, n:]))
-    found = _determinant(u) * with_rule(_determinant, _smooth_jvp)(large) * _determinant(vh)
-    return mnp.where(has_rank, found * _polynomial(small), 0)
+    determinant = _determinant(u) * with_rule(_determinant, _smooth_jvp)(large) * _determinant(vh)
+    return mnp.where(has_rank, determinant * _polynomial(small), 0)
 
 
 @documented(PARAMETERS, SQUARE)
@@ -290,8 +290,8 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """
     operands.refuse_others(method or "lu", ("lu", "qr"), "slogdet", "method")
     function = _slogdet_by_qr if method == "qr" else _slogdet
-    found = computed(with_rule(function, _slogdet_jvp), a, "slogdet", square=True)
-    return SlogdetResult(*[keep_weak(each, a) for each in found])
+    results = computed(with_rule(function, _slogdet_jvp), a, "slogdet", square=True)
+    return SlogdetResult(*[keep_weak(result, a) for result in results])
 
 
 @one_program("a")
@@ -321,7 +321,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
         packed, factors = computed(ops.geqrf, a, "qr")
         return QRResult(mnp.matrix_transpose(packed), factors)
     found = computed(lambda x: ops.qr(x, mode == "complete"), a, "qr")
-    q, r = [keep_weak(each, a) for each in found]
+    q, r = [keep_weak(factor, a) for factor in found]
     return r if mode == "r" else QRResult(q, r)
 
 
@@ -365,8 +365,8 @@ def _pseudo_inverse_rule(primals: Any, tangents: Any) -> Any:
     a, tangent, dot = primals[0], tangents[0], product
     p, back = with_rule(_pseudo_inverse, _pseudo_inverse_rule)(*primals), adjoint(tangent)
     of_rows, of_columns = dot(dot(p, adjoint(p)), back), dot(back, dot(adjoint(p), p))
-    found = of_rows - dot(dot(of_rows, a), p) - dot(dot(p, tangent), p)
-    return p, found + of_columns - dot(p, dot(a, of_columns))
+    moved = of_rows - dot(dot(of_rows, a), p) - dot(dot(p, tangent), p)
+    return p, moved + of_columns - dot(p, dot(a, of_columns))
 
 
 @one_program("a", "b", "rcond")
@@ -377,7 +377,7 @@ def _least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
         problem, advice = "they are no matrices of as many rows", "Give a [m, n], b [m] or [m, k]."
         raise matrix_error("lstsq", problem, advice, f"a {left}", f"b {right}")
     kind = inexact_type(operands.common_type("lstsq", a, b))
-    a, b = (operands.lifted(operands.convert(each, kind)) for each in (a, b))
+    a, b = (operands.lifted(operands.convert(operand, kind)) for operand in (a, b))
     is_vector, real = b.ndim == 1, kind.real
     b = mnp.expand_dims(b, 1) if is_vector else b
     u, s, v = mnp.linalg.svd(a, full_matrices=False)

@@ -112,14 +112,16 @@ def take_along_axis(
     """
     indices = _integers(indices, "take_along_axis")
     arr, own, place = operands.along(arr, axis, "take_along_axis")
-    given = operand_shape(indices, "take_along_axis").dimensions
+    index_sizes = operand_shape(indices, "take_along_axis").dimensions
     rank = len(own)
     others = operands.resized(own, place, 1)
-    if rank != len(given) or any(1 != m != n != 1 for m, n in zip(others, given, strict=True)):
-        problem = f"indices of shape {given} do not fit arr of shape {own}"
+    if rank != len(index_sizes) or any(
+        1 != m != n != 1 for m, n in zip(others, index_sizes, strict=True)
+    ):
+        problem = f"indices of shape {index_sizes} do not fit arr of shape {own}"
         advice = "Give as many dimensions as arr has; sizes but that of the axis broadcast."
         raise operands.index_error("take_along_axis", problem, advice)
-    sizes = operators.broadcast_shapes([others, given], "take_along_axis")
+    sizes = operators.broadcast_shapes([others, index_sizes], "take_along_axis")
     kind = operands.kind_of(arr)
     if own[place] == 0 or 0 in sizes:
         return mnp.zeros(sizes, kind)
@@ -127,15 +129,15 @@ def take_along_axis(
         indices = indexing.wrapped(indices, own, place)
     chosen = mnp.broadcast_to(indices, sizes)
     # Every axis but one is a batch of both.
-    batch = tuple([each for each in range(rank) if each != place])
+    batch = tuple([index for index in range(rank) if index != place])
     whole = mnp.broadcast_to(arr, operands.resized(sizes, place, own[place]))
     numbers = GatherDimensionNumbers((), (place,), (place,), rank, batch, batch)
-    found = ops.gather(whole, chosen, numbers, (1,) * rank)
+    gathered = ops.gather(whole, chosen, numbers, (1,) * rank)
     if (indexing.checked_mode(mode) or "fill") == "fill":
         is_inside = (chosen >= 0) & (chosen < own[place])
         missing: Any = indexing.fill_of(kind) if fill_value is None else fill_value
-        found = ops.select(is_inside, found, shorthand.full_like(found, missing))
-    return operands.keep_weak(found, arr)
+        gathered = ops.select(is_inside, gathered, shorthand.full_like(gathered, missing))
+    return operands.keep_weak(gathered, arr)
 
 
 # Where elements are.
@@ -179,11 +181,11 @@ def nonzero(
     positions = ops.iota(Shape(kind, flat.shape), 0)
     flat_index = IndexUpdate(empty, place).set(positions, mode="drop")
     is_filled = flat_index < 0
-    found = []
+    indices = []
     for at, fill in enumerate(fills):
         index = flat_index // max(math.prod(sizes[at + 1 :]), 1) % max(sizes[at], 1)
-        found.append(mnp.where(is_filled, convert(fill, kind), index))
-    return tuple(found)
+        indices.append(mnp.where(is_filled, convert(fill, kind), index))
+    return tuple(indices)
 
 
 @documented(PARAMETERS)
@@ -230,8 +232,8 @@ def argwhere(
     """
     rank = operand_shape(a, "argwhere").rank
     places = nonzero(a if rank else mnp.atleast_1d(a), size=size, fill_value=fill_value)
-    found = mnp.transpose(mnp.stack(places))
-    return found if rank else getitem(found, (slice(None), slice(0, 0)))
+    rows = mnp.transpose(mnp.stack(places))
+    return rows if rank else getitem(rows, (slice(None), slice(0, 0)))
 
 
 @documented(PARAMETERS)

@@ -72,11 +72,11 @@ class ufunc(Generic[Parameters]):
         try:
             if not options:
                 return self._call(*args)
-            given = {name: value for name, value in options.items() if value is not None}
-            if not given.keys().isdisjoint(("out", "where")):
+            stated = {name: value for name, value in options.items() if value is not None}
+            if not stated.keys().isdisjoint(("out", "where")):
                 advice = "Use the function's result, and choose with mx.numpy.where."
                 self._refuse("out and where are not supported", advice)
-            return self._call(*args, **given)
+            return self._call(*args, **stated)
         except Exception as error:
             hide_frames(error)
             raise
@@ -143,8 +143,8 @@ class ufunc(Generic[Parameters]):
 
         def step(state: Any, member: Any) -> Any:
             value, counts = member
-            found = convert(self._call(state, value), operands.kind_of(state))
-            return (found if counts is None else mnp.where(counts, found, state)), None
+            following = convert(self._call(state, value), operands.kind_of(state))
+            return (following if counts is None else mnp.where(counts, following, state)), None
 
         result, _ = transforms().scan(step, lifted(start), (rest, mask))
         return mnp.expand_dims(result, axes) if keepdims else result
@@ -153,16 +153,16 @@ class ufunc(Generic[Parameters]):
         """What `reduce` gives of the elements along an axis up to each."""
         self._check("accumulate", out)
         x = self._operand(a, dtype)
-        known = _RUNNING.get(self.__name__)
-        if known is not None:
-            return getattr(mnp, known)(x, axis)
+        running = _RUNNING.get(self.__name__)
+        if running is not None:
+            return getattr(mnp, running)(x, axis)
         moved = mnp.moveaxis(x, axis, 0)
         if not moved.shape[0]:
             return x
 
         def step(state: Any, value: Any) -> Any:
-            found = convert(self._call(state, value), operands.kind_of(state))
-            return found, found
+            following = convert(self._call(state, value), operands.kind_of(state))
+            return following, following
 
         _, others = transforms().scan(step, moved[0], moved[1:])
         return mnp.moveaxis(mnp.concatenate([moved[:1], others]), 0, axis)
@@ -184,8 +184,8 @@ class ufunc(Generic[Parameters]):
 
         def step(state: Any, member: Any) -> Any:
             place, value = member
-            found = convert(self._call(state[place], value), operands.kind_of(state))
-            return state.at[place].set(found), None
+            following = convert(self._call(state[place], value), operands.kind_of(state))
+            return state.at[place].set(following), None
 
         result, _ = transforms().scan(step, mnp.ravel(x), (mnp.ravel(places), values))
         return mnp.reshape(result, x.shape)
@@ -212,9 +212,9 @@ class ufunc(Generic[Parameters]):
 
         def step(state: Any, member: Any) -> Any:
             place, value = member
-            found = convert(self._call(state, value), operands.kind_of(state))
+            following = convert(self._call(state, value), operands.kind_of(state))
             is_inside = mnp.reshape((place > starts) & (place < ends), column)
-            return mnp.where(is_inside, found, state), None
+            return mnp.where(is_inside, following, state), None
 
         members = mnp.arange(x.shape[0]), x
         result, _ = transforms().scan(step, x[starts], members)
@@ -255,7 +255,7 @@ def with_methods(
         operands = list(declared.parameters.values())
         result = ufunc(function, len(operands), 1, identity=identity, call=function)
         options = [
-            Parameter(each, Parameter.KEYWORD_ONLY, default=None) for each in ("out", "where")
+            Parameter(label, Parameter.KEYWORD_ONLY, default=None) for label in ("out", "where")
         ]
         result.__signature__ = declared.replace(parameters=[*operands, *options])
         return documented(_OPTIONS)(result)

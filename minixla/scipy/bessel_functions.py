@@ -22,10 +22,10 @@ _LOWEST: list[Callable[[Any], Any]] = [jax.lax.bessel_i0e, jax.lax.bessel_i1e]
 
 def _coefficients(order: int, count: int) -> list[float]:
     """Return coefficients of the asymptotic series, without signs. Source: DLMF 10.40.1."""
-    found = [1.0]
+    coefficients = [1.0]
     for k in range(1, count):
-        found.append(found[-1] * (4 * order * order - (2 * k - 1) ** 2) / (8 * k))
-    return found
+        coefficients.append(coefficients[-1] * (4 * order * order - (2 * k - 1) ** 2) / (8 * k))
+    return coefficients
 
 
 # Coefficients of the difference of the scaled functions of orders 1 and 0.
@@ -48,10 +48,10 @@ def _scaled_value(order: int, x: Any) -> Any:
     size = mnp.abs(x)
     is_near = size < _NEAR
     far, near = mnp.maximum(size, _NEAR), mnp.where(is_near, x, 0)
-    before, found = (function(far) for function in _LOWEST)
+    before, current = (function(far) for function in _LOWEST)
     for k in range(1, order):
-        before, found = found, before - 2 * k / far * found
-    signed = mnp.where(x < 0, -found, found) if order % 2 else found
+        before, current = current, before - 2 * k / far * current
+    signed = mnp.where(x < 0, -current, current) if order % 2 else current
     return mnp.where(is_near, _series(order, near) * mnp.exp(-mnp.abs(near)), signed)
 
 
@@ -64,8 +64,8 @@ def _growing(x: Any, scaled: Any) -> Any:
 def _difference(size: Any) -> Any:
     """Compute the scaled function of order 1 minus that of order 0, far from 0."""
     size, total = mnp.maximum(size, _FAR), mnp.zeros_like(size)
-    for each in reversed(_DIFFERENCE):
-        total = (total + each) / size
+    for coefficient in reversed(_DIFFERENCE):
+        total = (total + coefficient) / size
     return total / mnp.sqrt(2 * math.pi * size)
 
 

@@ -44,8 +44,8 @@ def scaled_complement(x: Any) -> Any:
     inverse = 1 / (x + 4)
     above, total, twice = mnp.zeros_like(x), mnp.zeros_like(x), 16 * inverse - 2
     first, *others = _SCALED[:_OF_F32] if kind_of(x) is F32 else _SCALED
-    for each in reversed(others):  # Clenshaw
-        above, total = total, twice * total + (each - above)
+    for other in reversed(others):  # Clenshaw
+        above, total = total, twice * total + (other - above)
     return inverse * (0.5 * twice * total + (first - above))
 
 
@@ -182,13 +182,13 @@ def erfinv(x: ArrayLike) -> Array:
         >>> mx.scipy.special.erfinv(0.5)
         Array(0.47693628, dtype=float32, weak_type=True)
     """
-    found, size = ops.erf_inv(x), mnp.abs(x)
+    inverse, size = ops.erf_inv(x), mnp.abs(x)
 
     def stepped() -> Any:
-        y = mnp.abs(found)
+        y = mnp.abs(inverse)
         error = (1 - size) - erfc(y)
         return mnp.copysign(y - error * (0.5 * math.sqrt(math.pi)) * mnp.exp(y * y), x)
 
     # XLA's loses digits from here on, of f64 more: a step of Newton's.
     least = 0.95 if kind_of(x) is F32 else 0.5
-    return mended(found, (size > least) & (size < 1), stepped)
+    return mended(inverse, (size > least) & (size < 1), stepped)

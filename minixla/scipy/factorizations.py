@@ -152,11 +152,11 @@ def _lu_solve(lu: Any, piv: Any, b: Any, trans: int) -> Any:
         problem, advice = "b has not as many rows as lu", "Give b [..., n] or [..., n, k]."
         raise operands.shape_error("lu_solve", problem, advice, f"lu {left}", f"b {right}")
     kind = inexact_type(operands.common_type("lu_solve", lu, b))
-    lu, b = (lifted(convert(each, kind)) for each in (lu, b))
+    lu, b = (lifted(convert(operand, kind)) for operand in (lu, b))
     b = mnp.expand_dims(b, -1) if is_vector else b
     permutation = permutation_of(lifted(piv), n) if n else lifted(piv)
     batch = np.broadcast_shapes(lu.shape[:-2], b.shape[:-2])
-    lu, b = (mnp.broadcast_to(each, (*batch, *each.shape[-2:])) for each in (lu, b))
+    lu, b = (mnp.broadcast_to(operand, (*batch, *operand.shape[-2:])) for operand in (lu, b))
     permutation = mnp.broadcast_to(permutation, (*batch, n))
     x = solve_by_lu(lu, permutation, b, TRANSPOSES[trans])
     return mnp.squeeze(x, -1) if is_vector else x

@@ -44,8 +44,8 @@ def polynomial(coefficients: list[float], x: Any, of_f32: int = 0) -> Any:
     """A polynomial; of a series f32 needs the last `of_f32` coefficients alone."""
     coefficients = coefficients[-of_f32:] if kind_of(x) is F32 else coefficients
     total = 0 * x + coefficients[0]
-    for each in coefficients[1:]:
-        total = total * x + each
+    for coefficient in coefficients[1:]:
+        total = total * x + coefficient
     return total
 
 
@@ -103,15 +103,15 @@ def gamma(x: ArrayLike) -> Array:
         half = _power(far, 0.5 * far - 0.25)
         return math.sqrt(2 * math.pi) * half * mnp.exp(-far) * mnp.exp(_stirling(far)) * half
 
-    found = mended(near, size >= FAR, above)
+    value = mended(near, size >= FAR, above)
 
     def mirrored() -> Any:
         part = size - mnp.round(size)
         sine = mnp.sin(math.pi * part) * mnp.where(mnp.round(size) % 2 == 1, -1, 1)
-        below = mnp.where(part == 0, math.nan, -math.pi / (sine * found) / size)
+        below = mnp.where(part == 0, math.nan, -math.pi / (sine * value) / size)
         return mnp.where(size < 1e-20, 1 / x, below)
 
-    return mended(found, x <= 0, mirrored)
+    return mended(value, x <= 0, mirrored)
 
 
 @of_reals(lambda y, n: y * ops.digamma(n + 1))
@@ -119,9 +119,9 @@ def _factorial(n: Any) -> Any:
     n = mnp.minimum(n, 1e3)
     above = n + 1
     # What n + 1 is rounded by, times the digamma function.
-    found = gamma(above) * (1 + (n - above + 1) * mnp.log(mnp.maximum(above, 1) - 0.5))
-    is_whole = (n == mnp.floor(n)) & (mnp.abs(found) * mnp.finfo(found.dtype).eps < 1)
-    return mnp.where(n < 0, 0, mnp.where(is_whole, mnp.round(found), found))
+    value = gamma(above) * (1 + (n - above + 1) * mnp.log(mnp.maximum(above, 1) - 0.5))
+    is_whole = (n == mnp.floor(n)) & (mnp.abs(value) * mnp.finfo(value.dtype).eps < 1)
+    return mnp.where(n < 0, 0, mnp.where(is_whole, mnp.round(value), value))
 
 
 @documented(SHARED)
@@ -172,14 +172,14 @@ def gammaln(x: ArrayLike) -> Array:
     log = mnp.log(mnp.where(is_far, size, mnp.where(is_low, quotient, product)))
     near = z * polynomial(_LOGARITHM, z, 15) + mnp.where(is_low, -log, log)
     far = (size - 0.5) * (log - 1) + (0.5 * math.log(2 * math.pi) - 0.5) + _stirling(size)
-    found = mnp.where(is_far, far, near)
+    value = mnp.where(is_far, far, near)
 
     def mirrored() -> Any:
         sine = mnp.abs(mnp.sin(math.pi * (x - mnp.round(x))))
-        inner = math.log(math.pi) - mnp.log(-x) - mnp.log(sine) - found
+        inner = math.log(math.pi) - mnp.log(-x) - mnp.log(sine) - value
         return mnp.where(sine > 0, inner, math.inf)
 
-    return mended(found, x < 0, mirrored)
+    return mended(value, x < 0, mirrored)
 
 
 def without_linear(x: Any) -> Any:
@@ -211,7 +211,7 @@ def are_inside(a: Any, b: Any) -> Any:
 def _slope_of_betaln(a: Any, b: Any) -> Any:
     """The digamma function of a less that of a + b, without cancellation for numbers > 0."""
     is_inside = are_inside(a, b)
-    c, d = (mnp.where(is_inside, each, 1) for each in (a, b))
+    c, d = (mnp.where(is_inside, operand, 1) for operand in (a, b))
     is_low = c < FAR
     total, high = mnp.zeros_like(c), mnp.where(is_low, c + FAR, c)
     for k in range(FAR):
@@ -219,8 +219,8 @@ def _slope_of_betaln(a: Any, b: Any) -> Any:
     # Beyond, the difference of two series in 1 / x**2 is divided by that of their arguments.
     u, v, share = 1 / (high * high), 1 / (high + d), d / (high + d)
     value, divided = mnp.zeros_like(c), mnp.zeros_like(c)
-    for order, each in zip(range(15, -2, -2), [*STIRLING, 0], strict=True):
-        value, divided = value * u + order * each, divided * (v * v) + value
+    for order, coefficient in zip(range(15, -2, -2), [*STIRLING, 0], strict=True):
+        value, divided = value * u + order * coefficient, divided * (v * v) + value
     series = u * share * (1 + high * v) * divided
     found = mnp.log1p(d / high) + 0.5 * share / high + series
     found = -mnp.where(is_low, total + found, found)
@@ -237,10 +237,10 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     """
     a, b = lifted(a), lifted(b)
     is_inside = are_inside(a, b)
-    c, d = (mnp.where(is_inside, each, 1) for each in (a, b))
+    c, d = (mnp.where(is_inside, operand, 1) for operand in (a, b))
     least, most, scale = mnp.minimum(c, d), mnp.maximum(c, d), mnp.log(scale_of_beta(c, d))
     share = least / most
-    found = scale - (least * mnp.log1p(most / least) + most * mnp.log1p(share))
+    value = scale - (least * mnp.log1p(most / least) + most * mnp.log1p(share))
 
     def rare() -> Any:
         far = scale - least * (mnp.log(most) - mnp.log(least) + 1)
@@ -249,7 +249,7 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
         return mnp.where(is_inside, far, outside)
 
     # One quotient may overflow, of which the other is 0.
-    return mended(found, ~is_inside | (share < mnp.finfo(c.dtype).tiny), rare)
+    return mended(value, ~is_inside | (share < mnp.finfo(c.dtype).tiny), rare)
 
 
 @of_reals(lambda y, a, b: y * _slope_of_betaln(a, b), lambda y, a, b: y * _slope_of_betaln(b, a))
@@ -262,7 +262,7 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
     """
     a, b = lifted(a), lifted(b)
     is_inside = are_inside(a, b)
-    c, d = (mnp.where(is_inside, each, 1) for each in (a, b))
+    c, d = (mnp.where(is_inside, operand, 1) for operand in (a, b))
     # What the shares are rounded by changes the powers as much as their sum, in all; where that is
     # more than 80, the powers are 0.
     total = mnp.minimum(c + d, mnp.finfo(c.dtype).max)

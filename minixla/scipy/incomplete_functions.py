@@ -42,8 +42,8 @@ def _temme() -> list[list[float]]:
     # eta / mu.
     inverse: list[Fraction] = []
     for n in range(count + 1):
-        known = sum((mu[n - j + 1] * inverse[j] for j in range(n)), Fraction(0))
-        inverse.append((1 if n == 0 else 0) - known)
+        before = sum((mu[n - j + 1] * inverse[j] for j in range(n)), Fraction(0))
+        inverse.append((1 if n == 0 else 0) - before)
     # What is left of gamma in powers of 1 / a: the derivative of its logarithm is Stirling's.
     numbers = [Fraction(1, 12), 0, Fraction(-1, 360), 0, Fraction(1, 1260), 0, Fraction(-1, 1680)]
     numbers += [0, Fraction(1, 1188), 0]
@@ -53,11 +53,11 @@ def _temme() -> list[list[float]]:
         left.append(total / n)
     rows = [inverse[1:]]
     for k in range(1, orders):
-        slope = [n * each for n, each in enumerate(rows[-1])][1:]
+        slope = [n * row for n, row in enumerate(rows[-1])][1:]
         # (slope + (-1)**k left[k] eta / mu) / eta, whose first coefficients cancel.
         row = [x + (-1) ** k * left[k] * y for x, y in zip(slope, inverse, strict=False)]
         rows.append(row[1:])
-    return [[float(each) for each in reversed(row[:24])] for row in rows]
+    return [[float(number) for number in reversed(row[:24])] for row in rows]
 
 
 def _temme_parts(a: Any, x: Any) -> tuple[Any, Any]:
@@ -114,8 +114,8 @@ def _repeated(step: Any, goes_on: Any, state: Any) -> Any:
     """The state after so many steps that no element goes on."""
     one = mnp.ones((), state[0].dtype)
     return while_loop(
-        lambda each: (each[0] < _MOST) & mnp.any(goes_on(each[1])),
-        lambda each: (each[0] + 1, step(*each)),
+        lambda state: (state[0] < _MOST) & mnp.any(goes_on(state[1])),
+        lambda state: (state[0] + 1, step(*state)),
         (one, state),
     )[1]
 
@@ -180,19 +180,19 @@ def _gamma_density(a: Any, x: Any) -> Any:
 def _slope_of_gammainc(a: Any, x: Any) -> Any:
     # A power with an exponent smaller by 1 may be finite where the density is already 0.
     is_inside = are_inside(a, x) & (x > _SMALL)
-    c, y = (mnp.where(is_inside, each, 1) for each in (a, x))
+    c, y = (mnp.where(is_inside, operand, 1) for operand in (a, x))
     return mnp.where(is_inside, _gamma_density(c, y) / y, Igamma().integrand(a, x))
 
 
 def _incomplete(a: Any, x: Any) -> tuple[Any, Any]:
     """P and Q, each by what has no cancellation."""
     is_inside = are_inside(a, x)
-    a, x, given = mnp.where(is_inside, a, 1), mnp.where(is_inside, x, 1), (a, x)
+    a, x, arguments = mnp.where(is_inside, a, 1), mnp.where(is_inside, x, 1), (a, x)
     mu = (x - a) / a
     is_near = (a >= 32) & (mnp.abs(mu) < 0.4)
     is_low = ~is_near & ((x <= 1) | (x < a))
     is_high = ~is_near & ~is_low
-    central = _temme_parts(*[mnp.where(is_near, each, 32) for each in (a, x)])
+    central = _temme_parts(*[mnp.where(is_near, operand, 32) for operand in (a, x)])
     density = _gamma_density(a, x)
     series = _lower_series(mnp.where(is_low, a, 1), mnp.where(is_low, x, 0))
     low = mnp.minimum(density / a * series, 1)
@@ -207,7 +207,7 @@ def _incomplete(a: Any, x: Any) -> tuple[Any, Any]:
     below = mnp.where((x <= 1) & (a < 1), rest, 1 - low)
     p = mnp.where(is_near, central[0], mnp.where(is_low, low, 1 - high))
     q = mnp.where(is_near, central[1], mnp.where(is_low, below, high))
-    a, x = given
+    a, x = arguments
     is_end = ((a == 0) & (x > 0)) | ((x == math.inf) & (a < math.inf) & (a >= 0))
     end = mnp.where(
         is_end, 1, mnp.where((a > 0) & (x >= 0) & ((a < math.inf) | (x < math.inf)), 0, math.nan)
@@ -290,8 +290,8 @@ def _growth(a: Any, b: Any) -> Any:
     # Stirling's series of both, of which the difference is divided by that of the arguments.
     first, second = 1 / high, 1 / (high + b)
     value, divided = mnp.zeros_like(a), mnp.zeros_like(a)
-    for each in STIRLING:
-        value, divided = value * first * first + each, divided * second * second + value
+    for coefficient in STIRLING:
+        value, divided = value * first * first + coefficient, divided * second * second + value
     series = value + second * (first + second) * divided
     found = (high - 0.5) * mnp.log1p(b / high) + b * (mnp.log(high + b) - 1)
     return found - b * first * second * series - mnp.where(is_low, total, 0)
@@ -342,9 +342,9 @@ def _betainc_of_large(a: Any, b: Any, exponent: Any) -> Any:
 
 def _slope_of_betainc(a: Any, b: Any, x: Any) -> Any:
     is_inside = are_inside(a, b) & (x > _SMALL) & (x < 1)
-    c, d, z = (mnp.where(is_inside, each, half) for each, half in ((a, 1), (b, 1), (x, 0.5)))
-    found = _beta_density(c, d, z, 1 - z, _beta_apart(c, d, z)) / z / (1 - z)
-    return mnp.where(is_inside, found, Betainc().integrand(a, b, x))
+    c, d, z = (mnp.where(is_inside, operand, half) for operand, half in ((a, 1), (b, 1), (x, 0.5)))
+    slope = _beta_density(c, d, z, 1 - z, _beta_apart(c, d, z)) / z / (1 - z)
+    return mnp.where(is_inside, slope, Betainc().integrand(a, b, x))
 
 
 @of_reals(
@@ -366,11 +366,11 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """
     a, b, x = lifted(a), lifted(b), lifted(x)
     is_inside = are_inside(a, b) & (x > 0) & (x < 1)
-    given = a, b, x
-    a, b, x = (mnp.where(is_inside, each, half) for each, half in ((a, 1), (b, 1), (x, 0.5)))
+    arguments = a, b, x
+    a, b, x = (mnp.where(is_inside, operand, half) for operand, half in ((a, 1), (b, 1), (x, 0.5)))
     y, apart = 1 - x, _beta_apart(a, b, x)
     is_small = (b <= 0.5) & (y <= 0.1) & (a * y <= 1.2)
-    small = [mnp.where(is_small, each, 0.1) for each in (a, b, y)]
+    small = [mnp.where(is_small, operand, 0.1) for operand in (a, b, y)]
     is_mirrored = apart > 0
     apart = -mnp.abs(apart)
     a, b = mnp.where(is_mirrored, b, a), mnp.where(is_mirrored, a, b)
@@ -379,11 +379,12 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     density = mnp.exp(exponent) / scale_of_beta(a, b)
     is_large = (least >= 1e5) & (-exponent < 1e-5 * least)
     large = [
-        mnp.where(is_large, each, value) for each, value in ((a, 1e5), (b, 1e5), (exponent, -1))
+        mnp.where(is_large, operand, value)
+        for operand, value in ((a, 1e5), (b, 1e5), (exponent, -1))
     ]
     # Of what is 0, or found otherwise, products of the fraction may overflow.
     is_known = is_large | is_small | (density == 0)
-    a, b, x = (mnp.where(is_known, half, each) for each, half in ((a, 1), (b, 1), (x, 0.5)))
+    a, b, x = (mnp.where(is_known, half, operand) for operand, half in ((a, 1), (b, 1), (x, 0.5)))
     apart = mnp.where(is_known, 0, apart)
 
     # Source: Didonato and Morris, Significant digit computation of the incomplete beta function.
@@ -395,14 +396,14 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
         ratio = x / (a + 2 * k - 1)
         return (a + k - 1) * ratio * ((a + b + k - 1) * ratio) * (k * (b - k)), below(k)
 
-    found = _fraction(a * (1 - apart) / (a + 1), numbers)
-    found = density * mended(found, is_large, lambda: _betainc_of_large(*large))
-    found = mnp.where(is_mirrored, 1 - found, found)
-    found = mended(found, is_small, lambda: _betainc_of_small(*small))
+    fraction = _fraction(a * (1 - apart) / (a + 1), numbers)
+    fraction = density * mended(fraction, is_large, lambda: _betainc_of_large(*large))
+    fraction = mnp.where(is_mirrored, 1 - fraction, fraction)
+    fraction = mended(fraction, is_small, lambda: _betainc_of_small(*small))
 
     def outside() -> Any:
-        a, b, x = given
+        a, b, x = arguments
         is_end = are_inside(a, b) & ((x == 0) | (x == 1))
-        return mnp.where(is_end, x, Betainc()(*given))
+        return mnp.where(is_end, x, Betainc()(*arguments))
 
-    return mended(found, ~is_inside, outside)
+    return mended(fraction, ~is_inside, outside)

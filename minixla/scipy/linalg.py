@@ -48,10 +48,10 @@ def _solution(subject: str, solve: Callable[[Any, Any], Any], a: Any, b: Any) ->
         problem = "a is no square matrix, or b has not as many rows"
         advice = "Give a [..., n, n] and b [n] or [..., n, k]."
         raise operands.shape_error(subject, problem, advice, f"a {left}", f"b {right}")
-    a, b = (lifted(convert(each, kind)) for each in (a, b))
+    a, b = (lifted(convert(operand, kind)) for operand in (a, b))
     b = b[:, None] if is_vector else b
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    a, b = (mnp.broadcast_to(each, (*batch, *each.shape[-2:])) for each in (a, b))
+    a, b = (mnp.broadcast_to(operand, (*batch, *operand.shape[-2:])) for operand in (a, b))
     x = solve(a, b)
     return x[..., 0] if is_vector else x
 
@@ -278,8 +278,8 @@ def svd(
         >>> mx.scipy.linalg.svd(np.float32([[3, 0], [0, 4]]), compute_uv=False)
         Array([4., 3.], dtype=float32)
     """
-    found = mnp.linalg.svd(a, full_matrices, compute_uv)
-    return tuple(found) if compute_uv else found
+    factors = mnp.linalg.svd(a, full_matrices, compute_uv)
+    return tuple(factors) if compute_uv else factors
 
 
 @documented(SHARED)
@@ -326,7 +326,7 @@ def eigh(
         problem, advice = "eigvals is no pair", "Give the first and the last number, or None."
         raise operands.value_error("eigh", problem, advice, eigvals=eigvals)
     if b is not None:
-        a, b = (lifted(each) for each in operands.convert_all("eigh", [a, b]))
+        a, b = (lifted(operand) for operand in operands.convert_all("eigh", [a, b]))
         b = cholesky(b if lower else adjoint(b), lower=True)
         half = solve_triangular(b, (a + adjoint(a)) * 0.5, lower=True)
         a = adjoint(solve_triangular(b, adjoint(half), lower=True))
@@ -377,11 +377,11 @@ def eigh_tridiagonal(
         Array([1., 3.], dtype=float32)
     """
     operands.refuse_others(select, ("a", "i"), "eigh_tridiagonal", "select")
-    left, right = (operand_shape(each, "eigh_tridiagonal").dimensions for each in (d, e))
+    left, right = (operand_shape(vector, "eigh_tridiagonal").dimensions for vector in (d, e))
     if len(left) != 1 or len(right) != 1 or left[0] != right[0] + 1:
         advice = "Give d [n] and e [n - 1]."
-        given = f"d {left}", f"e {right}"
-        raise operands.shape_error("eigh_tridiagonal", "d and e do not fit", advice, *given)
+        details = f"d {left}", f"e {right}"
+        raise operands.shape_error("eigh_tridiagonal", "d and e do not fit", advice, *details)
     if select == "i" and select_range is None:
         advice = "Give select_range=(first, last)."
         raise operands.value_error("eigh_tridiagonal", 'select "i" lacks its range', advice)

@@ -53,7 +53,9 @@ _logarithm_of_quotient = with_derivatives(
 def _inside(p: Any, q: Any, function: Any) -> Any:
     """The function where both are > 0, else 0."""
     is_inside = (p > 0) & (q > 0)
-    return mnp.where(is_inside, function(*(mnp.where(is_inside, each, 1) for each in (p, q))), 0)
+    return mnp.where(
+        is_inside, function(*(mnp.where(is_inside, operand, 1) for operand in (p, q))), 0
+    )
 
 
 @of_reals(
@@ -70,8 +72,8 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
         Array(-0.6931472, dtype=float32, weak_type=True)
     """
     p, q = lifted(p), lifted(q)
-    found = _inside(p, q, lambda p, q: p * _logarithm_of_quotient(p, q))
-    return mnp.where((p > 0) & (q > 0), found, _outside(p, q, 0))
+    value = _inside(p, q, lambda p, q: p * _logarithm_of_quotient(p, q))
+    return mnp.where((p > 0) & (q > 0), value, _outside(p, q, 0))
 
 
 def _times(x: Any, logarithm: Any) -> Any:
@@ -161,8 +163,8 @@ def entr(x: ArrayLike) -> Array:
         Array(0.3465736, dtype=float32, weak_type=True)
     """
     x = lifted(x)
-    found = -x * mnp.log(mnp.where(x == 0, 1, x))
-    return mnp.where(x < 0, -math.inf, found)
+    value = -x * mnp.log(mnp.where(x == 0, 1, x))
+    return mnp.where(x < 0, -math.inf, value)
 
 
 def _outside(p: Any, q: Any, at_zero: Any) -> Any:
@@ -188,8 +190,8 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     apart = (q - p) / p
     is_near = (apart > -0.5) & (apart < 1)
     near = -p * without_linear(mnp.where(is_near, apart, 0))
-    found = mnp.where(is_near, near, rel_entr(p, q) - p + q)
-    return mnp.where((p > 0) & (q > 0), found, _outside(p, q, q))
+    value = mnp.where(is_near, near, rel_entr(p, q) - p + q)
+    return mnp.where((p > 0) & (q > 0), value, _outside(p, q, q))
 
 
 def _slope_of_spence(x: Any) -> Any:
@@ -224,13 +226,13 @@ def _slope_of_dawsn(y: Any, x: Any) -> Any:
     is_far, total = mnp.abs(x) > 7, mnp.zeros_like(x)
     inverse = 1 / mnp.where(is_far, x, 7)
     half = inverse * inverse
-    for each in reversed(_SLOPES):
-        total = (total + each) * half
+    for slope in reversed(_SLOPES):
+        total = (total + slope) * half
     return mnp.where(is_far, -total, 1 - 2 * x * _dawsn(mnp.where(is_far, 0, x)))
 
 
 # Coefficients of powers of 1 / x**2 in the series of the derivative, without signs.
-_SLOPES = [(2 * k + 1) * each / 2 ** (k + 1) for k, each in enumerate(_DAWSON)]
+_SLOPES = [(2 * k + 1) * coefficient / 2 ** (k + 1) for k, coefficient in enumerate(_DAWSON)]
 _dawsn = with_derivatives(lambda x: _dawsn_of_jax(x), _slope_of_dawsn)
 
 
@@ -273,10 +275,10 @@ def _expn(n: Any, x: Any) -> Any:
     is_even = mnp.floor(0.5 * (order - 1)) == 0.5 * (order - 1)
     size = mnp.where(order == 1, 1, mnp.where(is_even, size, -size))
     below = below + size * (ops.digamma(order) - mnp.log(low))
-    found = mnp.where(x > 1, above, mnp.where(n == 0, mnp.exp(-low) / low, below))
+    value = mnp.where(x > 1, above, mnp.where(n == 0, mnp.exp(-low) / low, below))
     at_zero = mnp.where(n < 2, math.inf, 1 / mnp.where(n < 2, 1, n - 1))
-    found = mnp.where(x == 0, at_zero, mnp.where(x == math.inf, 0, found))
-    return mnp.where((n < 0) | (x < 0) | mnp.isnan(x), math.nan, found)
+    value = mnp.where(x == 0, at_zero, mnp.where(x == math.inf, 0, value))
+    return mnp.where((n < 0) | (x < 0) | mnp.isnan(x), math.nan, value)
 
 
 @documented(SHARED)

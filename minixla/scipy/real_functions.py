@@ -44,21 +44,21 @@ def of_reals(*derivatives: Function | None) -> Callable[[Function], Any]:
     """
 
     def made(function: Function) -> Any:
-        name, known = function.__name__.removeprefix("_"), signature(function)
-        own = with_derivatives(function, *derivatives) if derivatives else function
+        name, declared = function.__name__.removeprefix("_"), signature(function)
+        derived = with_derivatives(function, *derivatives) if derivatives else function
 
         def converted(*operands: Any) -> Any:
-            found, kind, weak = promoted(name, operands, inexact_type)
+            operands_converted, kind, weak = promoted(name, operands, inexact_type)
             refuse_complex(name, kind)
-            return marked(in_f32(own, *found), weak)
+            return marked(in_f32(derived, *operands_converted), weak)
 
         converted.__name__ = name
         whole = one_program()(converted)
 
         @wraps(function)
         def public(*args: Any, **kwargs: Any) -> Any:
-            if kwargs or len(args) != len(known.parameters):
-                args = known.bind(*args, **kwargs).args
+            if kwargs or len(args) != len(declared.parameters):
+                args = declared.bind(*args, **kwargs).args
             return whole(*args)
 
         text = function.__doc__ or ""

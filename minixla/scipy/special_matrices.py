@@ -30,15 +30,15 @@ def block_diag(*arrs: ArrayLike) -> Array:
                [0, 0, 3]], dtype=int32)
     """
     blocks = operands.convert_all("block_diag", arrs or [np.zeros((1, 0), np.float32)])
-    for each in blocks:
+    for block in blocks:
         advice = "Give matrices, vectors or numbers."
-        operands.shape_of_rank(each, range(3), "block_diag", advice)
+        operands.shape_of_rank(block, range(3), "block_diag", advice)
     blocks = [mnp.atleast_2d(each) for each in blocks]
     total, rows, before = sum(each.shape[1] for each in blocks), [], 0
-    for each in blocks:
-        after = total - before - each.shape[1]
-        rows.append(mnp.pad(each, ((0, 0), (before, after))))
-        before += each.shape[1]
+    for block in blocks:
+        after = total - before - block.shape[1]
+        rows.append(mnp.pad(block, ((0, 0), (before, after))))
+        before += block.shape[1]
     return mnp.concatenate(rows)
 
 
@@ -66,6 +66,6 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     row = mnp.conjugate(column) if r is None else mnp.atleast_1d(r)
     m, n = column.shape[-1], row.shape[-1]
     batch = np.broadcast_shapes(column.shape[:-1], row.shape[:-1])
-    column, row = (mnp.broadcast_to(each, (*batch, each.shape[-1])) for each in (column, row))
+    column, row = (mnp.broadcast_to(vector, (*batch, vector.shape[-1])) for vector in (column, row))
     values = mnp.concatenate([mnp.flip(column, -1), row[..., 1:]], -1)
     return values[..., np.arange(n)[None, :] - np.arange(m)[:, None] + max(m - 1, 0)]

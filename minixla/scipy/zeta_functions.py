@@ -59,8 +59,8 @@ def _slope_by_q(y: Any, s: Any, q: Any) -> Any:
 @of_reals(_slope_by_s, _slope_by_q)
 def _zeta(x: Any, q: Any) -> Any:
     is_inside = are_inside(x, q) & (x > 1)
-    found = _inside(mnp.where(is_inside, x, 2), mnp.where(is_inside, q, 1))
-    return mended(found, ~is_inside, lambda: ops.zeta(x, q))
+    value = _inside(mnp.where(is_inside, x, 2), mnp.where(is_inside, q, 1))
+    return mended(value, ~is_inside, lambda: ops.zeta(x, q))
 
 
 @documented(SHARED)
@@ -100,9 +100,9 @@ def _polygamma(n: Any, x: Any) -> Any:
     near = mnp.sqrt(gamma(mnp.where(is_low, m, 1) + 1)) * ops.pow(z, -half)
     far = mnp.exp(0.5 * ops.lgamma(m + 1) - half * mnp.log(z))
     root = mnp.where(is_low, near, far)
-    found = root * _scaled(m + 1, z) * root
-    found = mnp.where(mnp.floor(half) == half, -found, found)
-    return mended(found, ~is_inside, lambda: ops.polygamma(n, x))
+    value = root * _scaled(m + 1, z) * root
+    value = mnp.where(mnp.floor(half) == half, -value, value)
+    return mended(value, ~is_inside, lambda: ops.polygamma(n, x))
 
 
 @documented(SHARED)
