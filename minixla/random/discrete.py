@@ -1,12 +1,12 @@
-"""What is drawn of integers and booleans, of categories and of the elements of arrays."""
+"""Distributions of integers, booleans and categories, and draws from arrays."""
 
 import math
 from typing import Any
 
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core.docstrings import documented
 from minixla.core.element_types import U64, canonical_element_type
-from minixla.engine.random_keys import KeyNumbers
 from minixla.numpy import operands
 from minixla.numpy.operands import (
     axis_of,
@@ -19,52 +19,103 @@ from minixla.numpy.operands import (
     value_error,
 )
 from minixla.random import drawing
-from minixla.random.sampling import finfo, random_bits, requested, sampler, sizes_of, split_keys
+from minixla.random.sampling import (
+    BROADCAST,
+    SHARED,
+    finfo,
+    random_bits,
+    requested,
+    sampler,
+    sizes_of,
+    split_keys,
+)
+from minixla.typing import Array, ArrayLike, DTypeLike, KeyLike, ShapeLike
 
 
+@documented(SHARED)
 @sampler()
-def bits(key: KeyNumbers, shape: Any = (), dtype: Any = None) -> Any:
-    """Random bits, as unsigned integers.
-
-    Raises:
-        ShapeError: the dtype is of something else.
-    """
-    kind = requested(dtype, "bits", canonical_element_type(U64), "unsigned")
-    return random_bits(key, kind.bits, shape)
-
-
-@sampler("minval", "maxval")
-def randint(key: KeyNumbers, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -> Any:
-    """Integers between two numbers, all equally likely.
+def bits(
+    key: KeyLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Draw random bits as unsigned integers (JAX: `jax.random.bits`).
 
     Args:
-        key: a random key.
-        shape: the result's.
-        minval: the least, which is among them; it broadcasts to the shape. Where it is not less
-            than `maxval` all are this one.
-        maxval: the first that is too large. Limits outside of the dtype count as its own.
-        dtype: the result's type; default: the default integer.
+        dtype: the element type of the result; default: the default unsigned integer type.
 
-    Raises:
-        ShapeError: the dtype is none of integers, or the shapes do not fit.
+    Returns:
+        An array of integers of that shape.
+
+    Example:
+        >>> mx.random.bits(mx.random.key(0), (2,))
+        Array([4070199207, 4202968722], dtype=uint32)
+    """
+    kind = requested(dtype, "bits", canonical_element_type(U64), "unsigned")
+    return random_bits(key, kind.bits, sizes_of("bits", shape))
+
+
+@documented(SHARED)
+@sampler("minval", "maxval")
+def randint(
+    key: KeyLike,
+    shape: ShapeLike,
+    minval: ArrayLike,
+    maxval: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Sample integers uniformly from [minval, maxval) (JAX: `jax.random.randint`).
+
+    Limits outside the range of the dtype are clipped to it. Where minval >= maxval, the result is
+    minval.
+
+    Args:
+        minval: the lower limit, included; it broadcasts to `shape`.
+        maxval: the upper limit, excluded; it broadcasts to `shape`.
+        dtype: the element type of the result; default: the default integer type.
+
+    Returns:
+        An array of integers of that shape.
+
+    Example:
+        >>> mx.random.randint(mx.random.key(0), (5,), 0, 6)
+        Array([1, 0, 2, 1, 5], dtype=int32)
     """
     kind = requested(dtype, "randint", default_int(), "signed", "unsigned")
     return drawing.integers(key, sizes_of("randint", shape, minval, maxval), minval, maxval, kind)
 
 
+@documented(SHARED, BROADCAST)
 @sampler("p")
-def bernoulli(key: KeyNumbers, p: Any = 0.5, shape: Any = None, mode: str = "low") -> Any:
-    """Booleans that are true with a probability.
+def bernoulli(
+    key: KeyLike,
+    p: ArrayLike = 0.5,
+    shape: ShapeLike | None = None,
+    mode: str = "low",
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Sample booleans that are true with probability p (JAX: `jax.random.bernoulli`).
 
     Args:
-        key: a random key.
-        p: the probabilities, floats, which broadcast to the shape.
-        shape: the result's; None: that of `p`.
-        mode: "high" draws twice as many bits, so that small probabilities are exact.
+        p: the probabilities, floats.
+        mode: "low" or "high"; "high" draws twice as many bits, so small probabilities are exact.
+
+    Returns:
+        An array of booleans of that shape.
 
     Raises:
-        ShapeError: `p` is no float, or the shapes do not fit.
-        AttributeValueError: there is no such mode.
+        ShapeError: `key` is not a random key, `p` does not contain floats, or the shapes do not
+            broadcast.
+        AttributeValueError: the mode is unknown.
+
+    Example:
+        >>> mx.random.bernoulli(mx.random.key(0), np.float32([0, 0.5, 1]))
+        Array([False, False,  True], dtype=bool)
     """
     operands.refuse_others(mode, ("high", "low"), "bernoulli", "mode")
     kind = kind_of(p, "bernoulli")
@@ -77,43 +128,73 @@ def bernoulli(key: KeyNumbers, p: Any = 0.5, shape: Any = None, mode: str = "low
     return both[1] * 2.0 ** -finfo(kind).nmant < p - both[0]
 
 
+@documented(SHARED)
 @sampler()
-def rademacher(key: KeyNumbers, shape: Any = (), dtype: Any = None) -> Any:
-    """-1 and 1, equally likely."""
-    kinds = "signed", "unsigned", "float", "complex", "pred"
-    kind = requested(dtype, "rademacher", default_int(), *kinds)
-    return drawing.signs(key, shape, kind)
-
-
-@sampler("logits")
-def categorical(
-    key: KeyNumbers,
-    logits: Any,
-    axis: int = -1,
-    shape: Any = None,
-    replace: bool = True,
-    mode: str | None = None,
-) -> Any:
-    """Numbers of categories, of unnormalised logarithms of their probabilities.
+def rademacher(
+    key: KeyLike,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Sample -1 and 1 with equal probability (JAX: `jax.random.rademacher`).
 
     Args:
-        key: a random key.
-        logits: floats.
-        axis: that of the categories.
-        shape: the result's: that of the logits without the axis, and any sizes in front of it;
-            None: none.
-        replace: whether a category may be drawn again; else the sizes in front are one draw.
-        mode: what `gumbel` has.
+        dtype: the element type of the result; default: the default integer type.
+
+    Returns:
+        An array of that shape and type.
+
+    Example:
+        >>> mx.random.rademacher(mx.random.key(0), (4,))
+        Array([-1, -1,  1,  1], dtype=int32)
+    """
+    kinds = "signed", "unsigned", "float", "complex", "pred"
+    kind = requested(dtype, "rademacher", default_int(), *kinds)
+    return drawing.signs(key, sizes_of("rademacher", shape), kind)
+
+
+@documented(SHARED)
+@sampler("logits")
+def categorical(
+    key: KeyLike,
+    logits: ArrayLike,
+    axis: int = -1,
+    shape: ShapeLike | None = None,
+    replace: bool = True,
+    mode: str | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Sample indices of categories (JAX: `jax.random.categorical`).
+
+    Args:
+        logits: floats, the unnormalized logarithms of the probabilities.
+        axis: the axis of the categories.
+        shape: the shape of the result: any leading sizes, then the shape of the logits without
+            the axis; None: no leading sizes.
+        replace: whether a category may be drawn again. If not, the draws along the leading sizes
+            differ.
+        mode: the `mode` of `gumbel`.
+
+    Returns:
+        An array of integers, the indices of the drawn categories.
 
     Raises:
-        ShapeError: the shapes do not fit.
-        AttributeValueError: the axis is none of the logits, there is no such mode, or there are
-            fewer categories than shall be drawn without repeating.
+        ShapeError: `key` is not a random key, or the shape does not end with that of the logits
+            without the axis.
+        AttributeValueError: the axis is out of range, the mode is unknown, or there are fewer
+            categories than draws without replacement.
+
+    Example:
+        >>> logits = np.log(np.float32([0.1, 0.9]))
+        >>> mx.random.categorical(mx.random.key(0), logits, shape=(5,))
+        Array([1, 1, 1, 1, 1], dtype=int32)
     """
     logits = lifted(logits)
     axis = axis_of(axis, logits.ndim, "categorical")
     rest = (*logits.shape[:axis], *logits.shape[axis + 1 :])
-    sizes = rest if shape is None else tuple(shape)
+    sizes = rest if shape is None else sizes_of("categorical", shape)
     if len(sizes) < len(rest) or sizes_of("categorical", sizes, mnp.zeros(rest)) != sizes:
         advice = "It ends with the sizes of the logits, but for the axis."
         raise shape_error("categorical", "shape does not fit", advice, shape=shape)
@@ -137,19 +218,33 @@ def _refuse_more(subject: str, count: int, most: int) -> None:
         raise value_error(subject, problem, "Draw fewer, or give replace=True.")
 
 
+@documented(SHARED)
 @sampler("x", known=("x",))
-def permutation(key: KeyNumbers, x: Any, axis: int = 0, independent: bool = False) -> Any:
-    """An array in random order, or the integers below a number.
+def permutation(
+    key: KeyLike,
+    x: ArrayLike,
+    axis: int = 0,
+    independent: bool = False,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Shuffle an array, or the integers below a number (JAX: `jax.random.permutation`).
 
     Args:
-        key: a random key.
-        x: an array; or an integer that is known when the function is traced.
-        axis: along which it is put in another order.
-        independent: whether each vector along it gets an order of its own.
+        x: an array; or an integer that is known while tracing.
+        axis: the axis to shuffle along.
+        independent: whether each vector along the axis is shuffled independently.
+
+    Returns:
+        An array like `x`, or of integers.
 
     Raises:
-        ShapeError: `x` is a single number that is no integer.
-        AttributeValueError: it has no such axis.
+        ShapeError: `key` is not a random key, or `x` is a scalar that is not an integer.
+        AttributeValueError: the axis is out of range.
+
+    Example:
+        >>> mx.random.permutation(mx.random.key(0), 5)
+        Array([0, 1, 4, 3, 2], dtype=int32)
     """
     if type(x) is int:
         axis_of(axis, 1, "permutation")
@@ -158,7 +253,7 @@ def permutation(key: KeyNumbers, x: Any, axis: int = 0, independent: bool = Fals
     return _shuffled(key, x, axis, independent)
 
 
-def _shuffled(key: KeyNumbers, x: Any, axis: int, independent: bool = False) -> Any:
+def _shuffled(key: Any, x: Any, axis: int, independent: bool = False) -> Any:
     """What `permutation` gives of an array."""
     if independent or x.ndim == 1:
         order = _order(key, x.shape, axis)
@@ -167,7 +262,7 @@ def _shuffled(key: KeyNumbers, x: Any, axis: int, independent: bool = False) -> 
     return x if order is None else mnp.take(x, order, axis, mode="clip")
 
 
-def _order(key: KeyNumbers, sizes: tuple[int, ...], axis: int) -> Any:
+def _order(key: Any, sizes: tuple[int, ...], axis: int) -> Any:
     """Indices along an axis in random order; None where there is only one."""
     order = None
     # Equal bits are so frequent that many elements need more of them than one sort sees.
@@ -179,56 +274,67 @@ def _order(key: KeyNumbers, sizes: tuple[int, ...], axis: int) -> Any:
     return order
 
 
-@sampler("a", "p", known=("a",), is_sharded=False)
+@documented(SHARED)
+@sampler("a", "p", known=("a",))
 def choice(
-    key: KeyNumbers,
-    a: Any,
-    shape: Any = (),
+    key: KeyLike,
+    a: ArrayLike,
+    shape: ShapeLike = (),
     replace: bool = True,
-    p: Any = None,
+    p: ArrayLike | None = None,
     axis: int = 0,
     mode: str | None = None,
-) -> Any:
-    """Elements of an array, or integers below a number.
+) -> Array:
+    """Draw elements of an array, or integers below a number (JAX: `jax.random.choice`).
 
     Args:
-        key: a random key.
-        a: an array; or an integer that is known when the function is traced.
-        shape: of what is drawn, which takes the place of the axis.
-        replace: whether one may be drawn again.
-        p: how probable each is, a vector of floats; default: all alike.
-        axis: that of the array's elements.
-        mode: what `gumbel` has, for `p` without repeating.
+        a: an array; or an integer that is known while tracing.
+        shape: the shape of the draws, which replaces the axis.
+        replace: whether an element may be drawn more than once.
+        p: the probability of each element, a vector of floats; default: all are equal.
+        axis: the axis of the elements of the array.
+        mode: the `mode` of `gumbel`, for draws with `p` and without replacement.
+
+    Returns:
+        An array of elements of `a`.
 
     Raises:
-        ShapeError: `p` is no vector of as many numbers as there are elements.
-        AttributeValueError: there is no such axis, or there are fewer elements than shall be drawn.
+        ShapeError: `key` is not a random key, or `p` is not a vector with one probability for each
+            element.
+        AttributeValueError: the axis is out of range, or there are fewer elements than draws
+            without replacement.
+
+    Example:
+        >>> mx.random.choice(mx.random.key(0), np.int32([10, 20, 30]), (2,), replace=False)
+        Array([10, 20], dtype=int32)
     """
     is_number = type(a) is int
-    axis = 0 if is_number else axis_of(axis, a.ndim, "choice")
-    most, count = a if is_number else a.shape[axis], math.prod(shape)
+    elements: Any = a
+    drawn = sizes_of("choice", shape)
+    axis = 0 if is_number else axis_of(axis, elements.ndim, "choice")
+    most, count = elements if is_number else elements.shape[axis], math.prod(drawn)
     if not count:
         # As in JAX, whatever the array's other sizes are.
-        return mnp.zeros(shape, default_int() if is_number else kind_of(a))
+        return mnp.zeros(drawn, default_int() if is_number else kind_of(a))
     if most <= 0:
         problem = "there is nothing to draw of"
         raise value_error("choice", problem, "Give an array with elements, or draw nothing.", a=a)
     if not replace:
         _refuse_more("choice", count, most)
-    sizes = (most,) if is_number else a.shape
-    sizes = (*sizes[:axis], *shape, *sizes[axis + 1 :])
+    sizes = (most,) if is_number else elements.shape
+    sizes = (*sizes[:axis], *drawn, *sizes[axis + 1 :])
     if p is None and not replace:
         whole = _shuffled(key, mnp.arange(most) if is_number else a, axis)
         return mnp.reshape(ops.slice_in_dim(whole, 0, count, axis), sizes)
     if p is None:
-        found = drawing.integers(key, tuple(shape), 0, most, default_int())
+        indices = drawing.integers(key, drawn, 0, most, default_int())
     else:
-        found = _weighted(key, p, tuple(shape), most, replace, mode)
-    return mnp.reshape(found if is_number else mnp.take(a, found, axis, mode="clip"), sizes)
+        indices = _weighted(key, p, drawn, most, replace, mode)
+    return mnp.reshape(indices if is_number else mnp.take(a, indices, axis, mode="clip"), sizes)
 
 
 def _weighted(
-    key: KeyNumbers, p: Any, sizes: tuple[int, ...], most: int, replace: bool, mode: str | None
+    key: Any, p: Any, sizes: tuple[int, ...], most: int, replace: bool, mode: str | None
 ) -> Any:
     """Indices with probabilities."""
     p = operands.inexact_operand(p, "choice")

@@ -7,14 +7,13 @@ import numpy as np
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.element_types import ELEMENT_TYPES, F32, S32, U32, ElementType
-from minixla.engine.random_keys import KeyNumbers
 from minixla.numpy.operands import convert, default_float, default_int, kind_of
 from minixla.random.sampling import finfo, random_bits, setting, split_keys
 from minixla_ops.helpers.shorthand import full_like
 
 
 def floats(
-    key: KeyNumbers, sizes: tuple[int, ...], kind: ElementType, low: Any = 0.0, high: Any = 1.0
+    key: Any, sizes: tuple[int, ...], kind: ElementType, low: Any = 0.0, high: Any = 1.0
 ) -> Any:
     """What `uniform` gives, of checked sizes and type."""
     mantissa, unsigned = finfo(kind).nmant, ELEMENT_TYPES[f"u{kind.bits}"]
@@ -33,9 +32,7 @@ def floats(
     return mnp.maximum(low, shares * (high - low) + low)
 
 
-def integers(
-    key: KeyNumbers, sizes: tuple[int, ...], minval: Any, maxval: Any, kind: ElementType
-) -> Any:
+def integers(key: Any, sizes: tuple[int, ...], minval: Any, maxval: Any, kind: ElementType) -> Any:
     """What `randint` gives, of checked sizes and type."""
     low, high = (_whole(each) for each in (minval, maxval))
     if kind.bits < 32:
@@ -51,9 +48,7 @@ def _whole(number: Any) -> Any:
     return number if kind_of(number).is_integer else convert(number, default_int())
 
 
-def _integers(
-    key: KeyNumbers, sizes: tuple[int, ...], minval: Any, maxval: Any, kind: ElementType
-) -> Any:
+def _integers(key: Any, sizes: tuple[int, ...], minval: Any, maxval: Any, kind: ElementType) -> Any:
     reaches_end = maxval > _clipped(np.iinfo(kind.dtype).max, kind_of(maxval))
     low, high = (
         mnp.broadcast_to(convert(_within(each, kind), kind), sizes) for each in (minval, maxval)
@@ -82,13 +77,13 @@ def _clipped(number: int, kind: ElementType) -> Any:
     return np.asarray(min(max(number, info.min), info.max), kind.dtype)
 
 
-def signs(key: KeyNumbers, sizes: tuple[int, ...], kind: ElementType) -> Any:
+def signs(key: Any, sizes: tuple[int, ...], kind: ElementType) -> Any:
     """What `rademacher` gives, of checked sizes and type."""
     heads = convert(floats(key, sizes, default_float()) < 0.5, kind)
     return convert(2 * heads - 1, kind)
 
 
-def normals(key: KeyNumbers, sizes: tuple[int, ...], kind: ElementType) -> Any:
+def normals(key: Any, sizes: tuple[int, ...], kind: ElementType) -> Any:
     """What `normal` gives."""
     if kind.is_complex:
         parts = split_keys(key, 2, sizes)
@@ -99,12 +94,12 @@ def normals(key: KeyNumbers, sizes: tuple[int, ...], kind: ElementType) -> Any:
     return full_like(shares, np.sqrt(2)) * ops.erf_inv(shares)
 
 
-def exponentials(key: KeyNumbers, sizes: tuple[int, ...], kind: ElementType) -> Any:
+def exponentials(key: Any, sizes: tuple[int, ...], kind: ElementType) -> Any:
     """What `exponential` gives."""
     return -ops.log1p(-floats(key, sizes, kind))
 
 
-def gumbels(key: KeyNumbers, sizes: tuple[int, ...], kind: ElementType, mode: str | None) -> Any:
+def gumbels(key: Any, sizes: tuple[int, ...], kind: ElementType, mode: str | None) -> Any:
     """What `gumbel` gives."""
     if (mode or _default_mode()) == "low":
         shares = floats(key, sizes, kind, finfo(kind).tiny, 1.0)

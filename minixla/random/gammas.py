@@ -8,12 +8,15 @@ from jax import lax
 
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core.docstrings import documented
 from minixla.core.element_types import F16, ElementType
 from minixla.engine.random_keys import KeyNumbers
 from minixla.numpy.element_functions import transforms
 from minixla.numpy.operands import convert, default_float, shape_error
 from minixla.random.drawing import exponentials, floats, normals
 from minixla.random.sampling import (
+    BROADCAST,
+    SHARED,
     finfo,
     implementation_of,
     is_threefry,
@@ -23,60 +26,79 @@ from minixla.random.sampling import (
     sizes_of,
     split_keys,
 )
+from minixla.typing import Array, ArrayLike, DTypeLike, KeyLike, ShapeLike
 from minixla_ops.elementwise.operators import operand_shape
 from minixla_ops.helpers.shorthand import full_like
 
 
+@documented(SHARED, BROADCAST)
 @sampler("a")
-def gamma(key: KeyNumbers, a: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Floats of the gamma distribution of scale 1.
+def gamma(
+    key: KeyLike,
+    a: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Sample from the gamma distribution with scale 1 (JAX: `jax.random.gamma`).
 
-    They have an implicit derivative with respect to `a`.
+    Samples have an implicit derivative with respect to `a`.
 
     Args:
-        key: a random key.
-        a: the distribution's shape, positive floats.
-        shape: the result's; None: that of `a`.
-        dtype: the result's type; default: the default float.
+        a: the shape parameter of the distribution, positive floats.
 
-    Raises:
-        ShapeError: the dtype is of something else, or the shapes do not fit.
+    Example:
+        >>> mx.random.gamma(mx.random.key(0), 2.0, (2,))
+        Array([1.5897877, 1.7599413], dtype=float32)
     """
     kind = requested(dtype, "gamma", default_float(), "float")
     return _gammas(key, convert(a, kind), sizes_of("gamma", shape, a), False)
 
 
+@documented(SHARED, BROADCAST)
 @sampler("a")
-def loggamma(key: KeyNumbers, a: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Logarithms of floats of the gamma distribution, exact where those are 0.
+def loggamma(
+    key: KeyLike,
+    a: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Sample the logarithm of `gamma`, accurately near 0 (JAX: `jax.random.loggamma`).
 
     Args:
-        key: a random key.
-        a: the distribution's shape, positive floats.
-        shape: the result's; None: that of `a`.
-        dtype: the result's type; default: the default float.
+        a: the shape parameter of the distribution, positive floats.
 
-    Raises:
-        ShapeError: the dtype is of something else, or the shapes do not fit.
+    Example:
+        >>> mx.random.loggamma(mx.random.key(0), 2.0, (2,))
+        Array([0.46360058, 0.5652805 ], dtype=float32)
     """
     kind = requested(dtype, "loggamma", default_float(), "float")
     return _gammas(key, convert(a, kind), sizes_of("loggamma", shape, a), True)
 
 
+@documented(SHARED, BROADCAST)
 @sampler("a", "b")
-def beta(key: KeyNumbers, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Floats of the beta distribution.
+def beta(
+    key: KeyLike,
+    a: ArrayLike,
+    b: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Sample from the beta distribution (JAX: `jax.random.beta`).
 
     Args:
-        key: a random key.
         a: the first shape parameter, positive floats.
-        b: the second one.
-        shape: the result's; None: that of the parameters, which must broadcast to it.
-        dtype: the result's type; default: the default float.
+        b: the second shape parameter.
 
-    Raises:
-        ShapeError: the dtype is of something else or narrower than the parameters, or the shapes
-            do not fit.
+    Example:
+        >>> mx.random.beta(mx.random.key(0), 2.0, 3.0, (2,))
+        Array([0.23627362, 0.49045956], dtype=float32)
     """
     kind = requested(dtype, "beta", default_float(), "float")
     refuse_narrowing("beta", kind, a, b)
@@ -87,18 +109,28 @@ def beta(key: KeyNumbers, a: Any, b: Any, shape: Any = None, dtype: Any = None) 
     return first / (first + second)
 
 
+@documented(SHARED, BROADCAST)
 @sampler("alpha")
-def dirichlet(key: KeyNumbers, alpha: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Vectors of the Dirichlet distribution, whose sums are 1.
+def dirichlet(
+    key: KeyLike,
+    alpha: ArrayLike,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Sample vectors from the Dirichlet distribution (JAX: `jax.random.dirichlet`).
 
     Args:
-        key: a random key.
         alpha: the concentrations, positive floats, along the last axis.
-        shape: the result's but for the last axis; None: that of `alpha`.
-        dtype: the result's type; default: the default float.
+        shape: the shape of the result except for the last axis; None: that of `alpha`.
 
-    Raises:
-        ShapeError: the dtype is of something else, or the shapes do not fit.
+    Returns:
+        An array of floats, with the vectors along the last axis.
+
+    Example:
+        >>> mx.random.dirichlet(mx.random.key(0), np.float32([1, 1, 1])).sum()
+        Array(0.99999994, dtype=float32)
     """
     kind = requested(dtype, "dirichlet", default_float(), "float")
     given = operand_shape(alpha, "dirichlet")
@@ -111,7 +143,7 @@ def dirichlet(key: KeyNumbers, alpha: Any, shape: Any = None, dtype: Any = None)
     return ops.softmax(logs, (len(sizes),))
 
 
-def _gammas(key: KeyNumbers, a: Any, sizes: tuple[int, ...], is_log: bool) -> Any:
+def _gammas(key: Any, a: Any, sizes: tuple[int, ...], is_log: bool) -> Any:
     """What `gamma` or `loggamma` gives, of a parameter of the result's type."""
     return _with_derivative(key.dtype, is_log)(key.data, mnp.broadcast_to(a, sizes))
 

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache, wraps
-from inspect import Parameter, signature
+from inspect import signature
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import ml_dtypes
@@ -28,6 +28,27 @@ from minixla_ops.programs.call import call
 from minixla_ops.programs.lowering import without_lines
 
 Function = Callable[..., Any]
+_Sampler = TypeVar("_Sampler", bound=Function)
+#: Sections that distributions share.
+SHARED = """
+Args:
+    key: a random key from `key`, `split` or `fold_in`, a raw key (`PRNGKey`), or a JAX key.
+    shape: the shape of the result.
+    dtype: the element type of the result; default: the default float type.
+    out_sharding: a sharding for the result, as for `minixla.sharding.constrain`.
+
+Returns:
+    An array of floats of that shape.
+
+Raises:
+    ShapeError: `key` is not a random key, the dtype is not suitable, or the shapes do not
+        broadcast.
+"""
+#: Sections that distributions with array parameters share, besides `SHARED`.
+BROADCAST = """
+Args:
+    shape: the shape of the result; None: that of the parameters, which must broadcast to it.
+"""
 _NUMBERS = {bool, int, float}
 _MAKE_KEYS = "Give a key of mx.random.key(seed), split or fold_in."
 
@@ -103,7 +124,7 @@ def single(key: KeyNumbers, subject: str) -> KeyNumbers:
 
 
 def split_keys(
-    key: KeyNumbers, count: int, sizes: Sequence[int] = (), is_loop: bool = False
+    key: Any, count: int, sizes: Sequence[int] = (), is_loop: bool = False
 ) -> list[KeyNumbers]:
     """New keys of a single one, for use within a function that draws: their numbers are apart.
 
@@ -114,7 +135,7 @@ def split_keys(
     return [KeyNumbers(jax.tree.map(itemgetter(at), members), key.dtype) for at in range(count)]
 
 
-def random_bits(key: KeyNumbers, width: int, sizes: Sequence[int]) -> Any:
+def random_bits(key: Any, width: int, sizes: Sequence[int]) -> Any:
     """Unsigned integers of a width, of a single key."""
     return implementation_of(key).bits(key.data, width, tuple(sizes))
 
@@ -181,27 +202,19 @@ def _program(
     )
 
 
-def sampler(
-    *arrays: str,
-    is_sharded: bool = True,
-    known: Sequence[str] = (),
-) -> Callable[[Function], Function]:
-    """Makes a function of a typed key a public one, which takes any key and runs as one program.
+def sampler(*arrays: str, known: Sequence[str] = ()) -> Callable[[_Sampler], _Sampler]:
+    """Make a public function, which accepts any key and runs as one program.
+
+    The decorated function receives its key as `KeyNumbers`, and does not receive `out_sharding`.
 
     Args:
-        arrays: the names of its parameters that are arrays.
-        is_sharded: whether it has the keyword `out_sharding`.
+        arrays: the names of the parameters that are arrays.
         known: as for `as_call`.
     """
 
-    def made(function: Function) -> Function:
+    def made(function: _Sampler) -> _Sampler:
         subject, run = function.__name__, as_call(*arrays, known=known)(function)
         declared = signature(function)
-        if is_sharded:
-            keyword = Parameter(
-                "out_sharding", Parameter.KEYWORD_ONLY, default=None, annotation=Any
-            )
-            declared = declared.replace(parameters=[*declared.parameters.values(), keyword])
         names = tuple(declared.parameters)
         needed = {n for n, each in declared.parameters.items() if each.default is each.empty}
         known_names = {*names}
@@ -230,16 +243,14 @@ def sampler(
                 raise
 
         public: Any = wraps(function)(drawn)
-        public.__signature__ = declared
         public = one_program("key", *arrays, known=known)(public)
         public.__module__ = "minixla.random"
-        public.__signature__ = declared
         return public
 
     return made
 
 
-def sizes_of(subject: str, shape: Sequence[int] | None, *parameters: Any) -> tuple[int, ...]:
+def sizes_of(subject: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
     """The result's sizes: those of the parameters, or `shape`, to which these must broadcast."""
     given = [operand_shape(each, subject).dimensions for each in parameters]
     if shape is None:

@@ -5,7 +5,7 @@ import re
 # Tables have texts of names: what is said holds for each of them, with or without what they are of.
 
 _HOMES = {
-    "minixla.typing": "Array ArrayLike DTypeLike KeyLike ShapeLike",
+    "minixla.typing": "Array ArrayLike DTypeLike",
     "collections.abc": "Sequence",
 }
 
@@ -16,18 +16,16 @@ _PARAMETERS = {
         collective_permute.operand get_dimension_size.operand
     """,
     "ArrayLike": """
-        a alpha b batch_mean batch_var block_0 block_1 c data grad_output group_sizes input
-        input_offsets key_0 key_1 key_bits_array lhs lhs_scale logits lower lu maxval mean minval mu
-        offset operand output output_offsets p padding_value permutation polygamma.n q recv_sizes
-        rhs rhs_scale scale seed send_sizes sigma start_indices taus upper v variance x
+        a b batch_mean batch_var block_0 block_1 c grad_output group_sizes input input_offsets key_0
+        key_1 lhs lhs_scale lu mean mu offset operand output output_offsets p padding_value
+        permutation polygamma.n q recv_sizes rhs rhs_scale scale send_sizes sigma start_indices taus
+        v variance x
     """,
     "ArrayLike | Sequence[ArrayLike]": """
         all_reduce.operand cross_replica_sum.operand init_values inits operands outfeed.operand
         reduce_scatter.operand scan.inputs updates
     """,
-    "DTypeLike": "dtype new_element_type preferred_element_type",
-    "KeyLike": "key keys",
-    "ShapeLike": "shape",
+    "DTypeLike": "new_element_type preferred_element_type",
 }
 
 # Results that are no arrays, or several.
@@ -35,7 +33,7 @@ _RESULTS = {
     "Any": """
         after_all all_gather all_reduce all_to_all batch_norm_grad batch_norm_training
         collective_broadcast collective_permute composite_call conditional create_token
-        cross_replica_sum custom_call eig eigh geqrf get_tuple_element infeed key_dtype lu map
+        cross_replica_sum custom_call eig eigh geqrf get_tuple_element infeed lu map
         optimization_barrier outfeed parameter qr recv recv_done reduce reduce_window scatter schur
         send send_done send_to_host send_with_tokens sort svd threefry2x32 top_k tuple while_
     """,
@@ -51,7 +49,7 @@ def parameter_type(function: str, name: str, said: str, is_optional: bool) -> st
         said: the type that the source says; empty where it says none.
         is_optional: whether it may be None.
     """
-    if said and "KeyNumbers" not in said:
+    if said:
         return said
     stated = _said_of(f"{function}.{name}", _PARAMETERS) or "Any"
     return _full(f"{stated} | None" if is_optional and stated != "Any" else stated)
@@ -60,7 +58,7 @@ def parameter_type(function: str, name: str, said: str, is_optional: bool) -> st
 def result_type(function: str, said: str) -> str:
     """The type of a function's result; `said` as for parameters."""
     stated = _said_of(function, _RESULTS)
-    if stated or not said or "KeyNumbers" in said:
+    if stated or not said:
         return _full(stated or "Array")
     # What is in containers is an array, too.
     return re.sub(r"\btyping\.Any\b", _full("Array"), said) if said[-1:] == "]" else said

@@ -20,7 +20,7 @@ import minixla.typing
 from minixla.tools.stub_types import parameter_type, result_type
 
 #: The modules that have a stub.
-MODULES = ("minixla_ops", "minixla.random")
+MODULES = ("minixla_ops",)
 # Annotations of others (JAX's internal names, say) are no help to users.
 _KNOWN = ("builtins", "collections", "minixla", "minixla_ops", "numpy", "types", "typing")
 _VAGUE = (inspect.Signature.empty, Any)
@@ -73,14 +73,11 @@ class _Stub:
         return sorted(lines)
 
     def _add(self, name: str, value: Any) -> None:
-        home: str = getattr(value, "__module__", None) or ""
         if isinstance(value, ModuleType):
             package, _, there = value.__name__.rpartition(".")
             self._imported[name] = package, there
         elif isinstance(value, type):
             self._imported[name] = value.__module__, value.__name__
-        elif home.split(".")[0] == "jax" or type(value).__module__.split(".")[0] == "jax":
-            self._imported[name] = self.module.__name__.replace("minixla", "jax", 1), name
         elif inspect.isroutine(value) or hasattr(value, "__wrapped__"):
             self._add_function(name, value)
         else:
