@@ -27,10 +27,10 @@ def documented(*texts: str) -> Callable[[_Function], _Function]:
         if function.__doc__:  # `python -OO` removes docstrings
             parts = [sections(text) for text in (*texts, function.__doc__)]
             rows = {
-                row[1]: row[0] for each in parts for row in _ARGUMENT.finditer(each.get("Args", ""))
+                row[1]: row[0] for part in parts for row in _ARGUMENT.finditer(part.get("Args", ""))
             }
             described = [rows[name] for name in signature(function).parameters if name in rows]
-            merged = {title: body for each in parts for title, body in each.items()}
+            merged = {title: body for part in parts for title, body in part.items()}
             function.__doc__ = joined({**merged, "Args": "\n".join(described)})
         return function
 

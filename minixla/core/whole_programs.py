@@ -57,21 +57,25 @@ def one_program(
     return marked
 
 
-def _compiled_functions(called: Any, *given: object) -> Callable[..., object]:  # noqa: ANN401  # it has __wrapped__
+def _compiled_functions(called: Any, *arguments: object) -> Callable[..., object]:  # noqa: ANN401  # it has __wrapped__
     # Messages look up the public function, and so its signature, in the frame of a call.
-    return state.trace.compiled_functions(called.__wrapped__, *given)
+    return state.trace.compiled_functions(called.__wrapped__, *arguments)
 
 
 def with_flags(function: Function) -> Function:
     """Checks the flags, those whose default is True or False, of a function of several programs."""
     declared = signature(function).parameters.values()
-    flags = {each.name for each in declared if isinstance(each.default, bool)}
-    positions = [each.name for each in declared if each.kind is each.POSITIONAL_OR_KEYWORD]
+    flags = {parameter.name for parameter in declared if isinstance(parameter.default, bool)}
+    positions = [
+        parameter.name
+        for parameter in declared
+        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+    ]
 
     def checked(*args: object, **kwargs: object) -> object:
         try:
-            given = {**dict(zip(positions, args, strict=False)), **kwargs}
-            plain_flags(function.__name__, flags, given)
+            bound = {**dict(zip(positions, args, strict=False)), **kwargs}
+            plain_flags(function.__name__, flags, bound)
             return function(*args, **kwargs)
         except Exception as error:
             hide_frames(error)
@@ -81,20 +85,20 @@ def with_flags(function: Function) -> Function:
 
 
 def plain_flags(
-    subject: str, flags: Collection[str], given: Mapping[str, object]
+    subject: str, flags: Collection[str], bound: Mapping[str, object]
 ) -> dict[str, bool]:
     """The flags that are given as an array or number of NumPy's, as Python's True or False.
 
     Raises:
         ArgumentTypeError: what is given for a flag is neither true nor false.
     """
-    found = {}
-    for name in given.keys() & flags:
-        value = given[name]
+    flags_found = {}
+    for name in bound.keys() & flags:
+        value = bound[name]
         if not is_flag(value):
             problem, advice = f"{name} is neither True nor False", "Give one of them."
-            shown = [f"{name} = {value!r}"]
-            raise explain(ArgumentTypeError, subject, problem, shown, advice)
+            details = [f"{name} = {value!r}"]
+            raise explain(ArgumentTypeError, subject, problem, details, advice)
         if value is not None and not isinstance(value, (bool, int, Tracer)):
-            found[name] = bool(value)
-    return found
+            flags_found[name] = bool(value)
+    return flags_found

@@ -205,14 +205,14 @@ def truncated_normal(
     """
     kind = requested(dtype, "truncated_normal", default_float(), "float")
     sizes = sizes_of("truncated_normal", shape, lower, upper)
-    low, high = (mnp.asarray(convert(each, kind)) for each in (lower, upper))
-    ends = (ops.erf(each / full_like(each, np.sqrt(2))) for each in (low, high))
+    low, high = (mnp.asarray(convert(bound, kind)) for bound in (lower, upper))
+    ends = (ops.erf(bound / full_like(bound, np.sqrt(2))) for bound in (low, high))
     shares = floats(key, sizes, kind, *ends)
     samples = full_like(shares, np.sqrt(2)) * ops.erf_inv(shares)
     # Exclude both limits, without a derivative with respect to them.
     above, below = (
-        ops.next_after(transforms().stop_gradient(each), full_like(each, end))
-        for each, end in ((low, np.inf), (high, -np.inf))
+        ops.next_after(transforms().stop_gradient(bound), full_like(bound, end))
+        for bound, end in ((low, np.inf), (high, -np.inf))
     )
     return mnp.clip(samples, above, below)
 

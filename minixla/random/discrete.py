@@ -268,8 +268,8 @@ def _order(key: Any, sizes: tuple[int, ...], axis: int) -> Any:
     # Equal bits are so frequent that many elements need more of them than one sort sees.
     rounds = math.ceil(3 * math.log(max(1, math.prod(sizes))) / math.log(2**32 - 1))
     for _ in range(rounds):
-        key, own = split_keys(key, 2, sizes)
-        found = mnp.argsort(random_bits(own, 32, sizes), axis)
+        key, draw_key = split_keys(key, 2, sizes)
+        found = mnp.argsort(random_bits(draw_key, 32, sizes), axis)
         order = found if order is None else mnp.take_along_axis(order, found, axis, mode="clip")
     return order
 
@@ -340,8 +340,8 @@ def _weighted(
     p = operands.inexact_operand(p, "choice")
     if p.shape != (most,):
         advice = "Give a vector of as many numbers as there are elements."
-        given = f"p {operand_shape(p)}", f"{most} elements"
-        raise shape_error("choice", "p does not fit the elements", advice, *given)
+        details = f"p {operand_shape(p)}", f"{most} elements"
+        raise shape_error("choice", "p does not fit the elements", advice, *details)
     if replace:
         sums = mnp.cumsum(p)
         drawn = sums[-1] * (1 - drawing.floats(key, sizes, kind_of(sums)))

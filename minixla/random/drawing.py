@@ -34,7 +34,7 @@ def floats(
 
 def integers(key: Any, sizes: tuple[int, ...], minval: Any, maxval: Any, kind: ElementType) -> Any:
     """What `randint` gives, of checked sizes and type."""
-    low, high = (_whole(each) for each in (minval, maxval))
+    low, high = (_whole(bound) for bound in (minval, maxval))
     if kind.bits < 32:
         info = np.iinfo(kind.dtype)
         low = mnp.clip(convert(low, S32), info.min, info.max)
@@ -51,7 +51,7 @@ def _whole(number: Any) -> Any:
 def _integers(key: Any, sizes: tuple[int, ...], minval: Any, maxval: Any, kind: ElementType) -> Any:
     reaches_end = maxval > _clipped(np.iinfo(kind.dtype).max, kind_of(maxval))
     low, high = (
-        mnp.broadcast_to(convert(_within(each, kind), kind), sizes) for each in (minval, maxval)
+        mnp.broadcast_to(convert(_within(bound, kind), kind), sizes) for bound in (minval, maxval)
     )
     parts = split_keys(key, 2, sizes)
     upper, lower = (random_bits(parts[at], kind.bits, sizes) for at in range(2))
@@ -68,8 +68,8 @@ def _integers(key: Any, sizes: tuple[int, ...], minval: Any, maxval: Any, kind: 
 
 def _within(number: Any, kind: ElementType) -> Any:
     """Integers of any type, not beyond the limits of `kind`."""
-    own, info = kind_of(number), np.iinfo(kind.dtype)
-    return mnp.clip(number, _clipped(info.min, own), _clipped(info.max, own))
+    kind_of_number, info = kind_of(number), np.iinfo(kind.dtype)
+    return mnp.clip(number, _clipped(info.min, kind_of_number), _clipped(info.max, kind_of_number))
 
 
 def _clipped(number: int, kind: ElementType) -> Any:

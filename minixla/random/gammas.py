@@ -103,9 +103,12 @@ def beta(
     kind = requested(dtype, "beta", default_float(), "float")
     refuse_narrowing("beta", kind, a, b)
     sizes, keys = sizes_of("beta", shape, a, b), split_keys(key, 2)
-    logs = [_gammas(keys[at], convert(each, kind), sizes, True) for at, each in enumerate((a, b))]
+    logs = [
+        _gammas(keys[at], convert(parameter, kind), sizes, True)
+        for at, parameter in enumerate((a, b))
+    ]
     most = mnp.maximum(*logs)
-    first, second = (ops.exp(each - most) for each in logs)
+    first, second = (ops.exp(log - most) for log in logs)
     return first / (first + second)
 
 
@@ -133,11 +136,11 @@ def dirichlet(
         Array(0.99999994, dtype=float32)
     """
     kind = requested(dtype, "dirichlet", default_float(), "float")
-    given = operand_shape(alpha, "dirichlet")
-    if not given.rank:
+    shape_of_alpha = operand_shape(alpha, "dirichlet")
+    if not shape_of_alpha.rank:
         advice = "Give the concentrations along the last axis."
-        raise shape_error("dirichlet", "alpha is a scalar", advice, f"alpha {given}")
-    *front, last = given.dimensions
+        raise shape_error("dirichlet", "alpha is a scalar", advice, f"alpha {shape_of_alpha}")
+    *front, last = shape_of_alpha.dimensions
     sizes = sizes_of("dirichlet", shape, mnp.zeros(front))
     logs = _gammas(key, convert(alpha, kind), (*sizes, last), True)
     return ops.softmax(logs, (len(sizes),))
@@ -158,8 +161,8 @@ def _with_derivative(dtype: Any, is_log: bool) -> Any:
         members = implementation_of(key).members(data, math.prod(a.shape), False, False)
         # Others than threefry give other numbers for several keys at once.
         mapping = transforms()
-        each = mapping.vmap(one) if is_threefry(key) else partial(mapping.map, one)
-        return mnp.reshape(each((members, mnp.reshape(a, (-1,)))), a.shape)
+        mapped = mapping.vmap(one) if is_threefry(key) else partial(mapping.map, one)
+        return mnp.reshape(mapped((members, mnp.reshape(a, (-1,)))), a.shape)
 
     def tangent(primals: Any, tangents: Any) -> Any:
         sample = drawn(*primals)
@@ -194,7 +197,7 @@ def _single(key: KeyNumbers, a: Any, is_log: bool) -> Any:
     c = full_like(a, 1 / 3) / ops.sqrt(d)
     # Of keys drawn of one by one the loops are small.
     dtype, split = key.dtype, partial(split_keys, is_loop=kind is F16 and not is_threefry(key))
-    key, own = split(key, 2)
+    key, draw_key = split(key, 2)
     zero, one = full_like(a, 0), full_like(a, 1)
 
     def is_refused(state: Any) -> Any:
@@ -218,9 +221,9 @@ def _single(key: KeyNumbers, a: Any, is_log: bool) -> Any:
     start = key.data, zero, one, full_like(a, 2)
     _, _, cube, _ = transforms().while_loop(is_refused, propose, start)
     if is_log:
-        log_share = -exponentials(own, (), kind)
+        log_share = -exponentials(draw_key, (), kind)
         is_plain = is_large | (log_share == 0)
         boost = ops.select(is_plain, zero, log_share * (one / a))
         return ops.log(d) + ops.log(cube) + boost
-    boost = ops.select(is_large, one, ops.pow(1 - floats(own, (), kind), one / a))
+    boost = ops.select(is_large, one, ops.pow(1 - floats(draw_key, (), kind), one / a))
     return d * cube * boost

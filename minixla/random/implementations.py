@@ -41,7 +41,7 @@ def _threefry_seed(seed: Any) -> Any:
 
 def _threefry_split(data: Any, sizes: Sizes, is_loop: bool = False) -> Any:
     words = _encrypted(data, *_counts(sizes), is_loop=is_loop)
-    return ops.concat_in_dim([ops.reshape(each, (*sizes, 1)) for each in words], len(sizes))
+    return ops.concat_in_dim([ops.reshape(word, (*sizes, 1)) for word in words], len(sizes))
 
 
 def _threefry_fold_in(data: Any, number: Any) -> Any:
@@ -93,12 +93,12 @@ def _rbg_seed(seed: Any) -> Any:
 
 
 def _rbg_split(data: Any, sizes: Sizes, is_loop: bool = False) -> Any:
-    halves = [_threefry_split(each, sizes, is_loop) for each in _halves(data)]
+    halves = [_threefry_split(halve, sizes, is_loop) for halve in _halves(data)]
     return ops.concat_in_dim(halves, len(sizes))
 
 
 def _rbg_fold_in(data: Any, number: Any) -> Any:
-    return ops.concat_in_dim([_threefry_fold_in(each, number) for each in _halves(data)], 0)
+    return ops.concat_in_dim([_threefry_fold_in(halve, number) for halve in _halves(data)], 0)
 
 
 def _rbg_bits(data: Any, width: int, sizes: Sizes) -> Any:

@@ -51,9 +51,9 @@ def key_dtype(impl_spec: Any = None) -> Any:
         return sampling.key_type(impl_spec)
     if impl_spec in map(sampling.key_type, implementations.IMPLEMENTATIONS):
         return impl_spec
-    known = " or ".join([f'"{each}"' for each in implementations.IMPLEMENTATIONS])
+    names = " or ".join([f'"{name}"' for name in implementations.IMPLEMENTATIONS])
     problem = "there is no such implementation of random keys"
-    raise value_error("key_dtype", problem, f"Give {known}.", given=impl_spec)
+    raise value_error("key_dtype", problem, f"Give {names}.", given=impl_spec)
 
 
 @documented(_SHARED)
@@ -150,9 +150,9 @@ def split(key: KeyLike, num: int | Sequence[int] = 2) -> Array:
         >>> mx.random.split(mx.random.key(0), 3).shape
         (3,)
     """
-    given = sampling.single(sampling.typed(key, "split"), "split")
-    data = _split(given, static_sizes(num, "split"))
-    keys: Any = given.with_data(data) if is_key(key) else data
+    parent = sampling.single(sampling.typed(key, "split"), "split")
+    data = _split(parent, static_sizes(num, "split"))
+    keys: Any = parent.with_data(data) if is_key(key) else data
     return keys
 
 
@@ -187,13 +187,13 @@ def fold_in(key: KeyLike, data: ArrayLike) -> Array:
 
 @one_program("key", "data")
 def _key_with(key: Any, data: Any) -> Any:
-    given = sampling.single(sampling.typed(key, "fold_in"), "fold_in")
+    parent = sampling.single(sampling.typed(key, "fold_in"), "fold_in")
     shape = operand_shape(data, "fold_in")
     if shape.rank:
         advice = "Map over several: mx.vmap(mx.random.fold_in, (None, 0))(key, numbers)."
         raise shape_error("fold_in", "data is no single number", advice, f"data {shape}")
-    numbers = _folded(given, lifted(convert(data, U32)))
-    return given.with_data(numbers) if is_key(key) else numbers
+    numbers = _folded(parent, lifted(convert(data, U32)))
+    return parent.with_data(numbers) if is_key(key) else numbers
 
 
 @sampling.as_call("data")
@@ -236,7 +236,7 @@ def key_impl(keys: KeyLike) -> str:
     """
     dtype = sampling.typed(keys, "key_impl").dtype
     return next(
-        each for each in implementations.IMPLEMENTATIONS if sampling.key_type(each) == dtype
+        name for name in implementations.IMPLEMENTATIONS if sampling.key_type(name) == dtype
     )
 
 

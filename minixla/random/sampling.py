@@ -71,11 +71,11 @@ def _implementation(dtype: Any) -> Implementation | None:
 
 def implementation_of(key: KeyNumbers) -> Implementation:
     """What makes the numbers of keys like this one."""
-    found = _implementation(key.dtype)
-    if found is None:
+    implementation = _implementation(key.dtype)
+    if implementation is None:
         advice = f"Use one of {', '.join(IMPLEMENTATIONS)}."
         raise value_error("random", f"there are no keys {key.dtype}", advice)
-    return found
+    return implementation
 
 
 def is_threefry(key: KeyNumbers) -> bool:
@@ -105,8 +105,8 @@ def checked_data(data: Any, dtype: Any, subject: str) -> Any:
     shape = data._array_shape() if isinstance(data, Tracer) else shape_of_data(data)
     words = implementation_of(KeyNumbers(data, dtype)).words
     if not isinstance(shape, Shape) or isinstance(data, (bool, int, float, complex)):
-        problem, given = "the key is no random key", f"key = {data!r}"
-        raise shape_error(subject, problem, _MAKE_KEYS, given)
+        problem, details = "the key is no random key", f"key = {data!r}"
+        raise shape_error(subject, problem, _MAKE_KEYS, details)
     if shape.element_type is not U32 or shape.dimensions[-1:] != (words,):
         problem = f"these are not the numbers of a key of type {dtype}"
         advice = f"It has {words} numbers of type u32, along the last dimension. {_MAKE_KEYS}"
@@ -117,9 +117,9 @@ def checked_data(data: Any, dtype: Any, subject: str) -> Any:
 def single(key: KeyNumbers, subject: str) -> KeyNumbers:
     """The key, which must not be an array of keys."""
     if len(key.data.shape) != 1:
-        problem, given = "the key is an array of keys", f"it has shape {key.shape}"
+        problem, details = "the key is an array of keys", f"it has shape {key.shape}"
         advice = f"Give one of them, or map over them: mx.vmap(mx.random.{subject})(keys)."
-        raise shape_error(subject, problem, advice, given)
+        raise shape_error(subject, problem, advice, details)
     return key
 
 
@@ -160,16 +160,16 @@ def as_call(*arrays: str, known: Sequence[str] = ()) -> Callable[[Function], Fun
                         problem, advice = f"{name} is no integer", "Give an integer, or an array."
                         raise shape_error(function.__name__, problem, advice, **{name: value})
                     options[name] = operands.static_int(value, function.__name__, name)
-                    names = tuple([each for each in names if each != name])
+                    names = tuple([other for other in names if other != name])
             # Numbers stay what they are, so that they are constants of the program.
             names = tuple([name for name in names if type(options[name]) not in _NUMBERS])
             values = [mnp.asarray(options.pop(name)) for name in names]
             weak = tuple(map(weak_type_of, values))
             shapes = (operand_shape(key.data), *map(operand_shape, values))
-            given = tuple(options.items())
+            items = tuple(options.items())
             mode = operands.default_float(), setting("high_dynamic_range_gumbel")
             program = _program(
-                function, key.dtype, names, shapes, weak, given, spelling(given), mode
+                function, key.dtype, names, shapes, weak, items, spelling(items), mode
             )
             results = call(program, key.data, *values)
             return results[0] if len(results) == 1 else results
@@ -192,9 +192,9 @@ def _program(
     """A function of a key and of arrays as a graph of the key's numbers and the arrays."""
 
     def staged(data: Any, *values: Any) -> Any:
-        given = [operands.marked(x, is_weak) for x, is_weak in zip(values, weak, strict=True)]
+        marked = [operands.marked(x, is_weak) for x, is_weak in zip(values, weak, strict=True)]
         return function(
-            KeyNumbers(data, dtype), **dict(zip(names, given, strict=True)), **dict(options)
+            KeyNumbers(data, dtype), **dict(zip(names, marked, strict=True)), **dict(options)
         )
 
     return without_lines(
@@ -216,23 +216,27 @@ def sampler(*arrays: str, known: Sequence[str] = ()) -> Callable[[_Sampler], _Sa
         subject, run = function.__name__, as_call(*arrays, known=known)(function)
         declared = signature(function)
         names = tuple(declared.parameters)
-        needed = {n for n, each in declared.parameters.items() if each.default is each.empty}
+        needed = {
+            n
+            for n, parameter in declared.parameters.items()
+            if parameter.default is parameter.empty
+        }
         known_names = {*names}
-        defaults = {n: each.default for n, each in declared.parameters.items()}
+        defaults = {n: parameter.default for n, parameter in declared.parameters.items()}
         flags = frozenset(n for n, default in defaults.items() if isinstance(default, bool))
         needs_shape = isinstance(defaults.get("shape"), tuple)
 
         def drawn(*args: Any, **options: Any) -> Any:
             try:
-                given = {**options, **dict(zip(names, args, strict=False))}
-                is_whole = len(given) == len(args) + len(options)
-                if not is_whole or not needed <= given.keys() <= known_names:
+                bound = {**options, **dict(zip(names, args, strict=False))}
+                is_whole = len(bound) == len(args) + len(options)
+                if not is_whole or not needed <= bound.keys() <= known_names:
                     declared.bind(*args, **options)  # says what is wrong
-                out_sharding = given.pop("out_sharding", None)
-                given |= plain_flags(subject, flags, given)
-                if given.get("shape") is not None or (needs_shape and "shape" in given):
-                    given["shape"] = static_sizes(given["shape"], subject)
-                result = run(single(typed(given.pop("key"), subject), subject), **given)
+                out_sharding = bound.pop("out_sharding", None)
+                bound |= plain_flags(subject, flags, bound)
+                if bound.get("shape") is not None or (needs_shape and "shape" in bound):
+                    bound["shape"] = static_sizes(bound["shape"], subject)
+                result = run(single(typed(bound.pop("key"), subject), subject), **bound)
                 if out_sharding is None:
                     return result
                 import minixla.sharding  # loads propagation
@@ -252,13 +256,13 @@ def sampler(*arrays: str, known: Sequence[str] = ()) -> Callable[[_Sampler], _Sa
 
 def sizes_of(subject: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
     """The result's sizes: those of the parameters, or `shape`, to which these must broadcast."""
-    given = [operand_shape(each, subject).dimensions for each in parameters]
+    sizes = [operand_shape(parameter, subject).dimensions for parameter in parameters]
     if shape is None:
-        return broadcast_shapes(given, subject)
-    if given and broadcast_shapes([shape, *given], subject) != tuple(shape):
-        shown = [f"parameters of shapes {', '.join(map(str, given))}"]
+        return broadcast_shapes(sizes, subject)
+    if sizes and broadcast_shapes([shape, *sizes], subject) != tuple(shape):
+        details = [f"parameters of shapes {', '.join(map(str, sizes))}"]
         advice = "The parameters must broadcast to shape; give one with their sizes at its end."
-        raise shape_error(subject, "shape is too small", advice, *shown, shape=tuple(shape))
+        raise shape_error(subject, "shape is too small", advice, *details, shape=tuple(shape))
     return tuple(shape)
 
 
@@ -277,15 +281,18 @@ def requested(dtype: Any, subject: str, default: ElementType, *allowed: str) -> 
 
 def refuse_narrowing(subject: str, kind: ElementType, *parameters: Any) -> None:
     """Raises an error where a parameter has a type that the result's does not hold."""
-    for each in parameters:
-        own = kind_of(each, subject)
+    for parameter in parameters:
+        kind_of_parameter = kind_of(parameter, subject)
         if (
-            not weak_type_of(each)
-            and type(each) not in _NUMBERS
-            and promote_types(own, kind) is not kind
+            not weak_type_of(parameter)
+            and type(parameter) not in _NUMBERS
+            and promote_types(kind_of_parameter, kind) is not kind
         ):
-            problem, given = f"a parameter does not fit into {kind}", f"it is {operand_shape(each)}"
-            raise shape_error(subject, problem, "Convert it, or give its type as dtype.", given)
+            problem, details = (
+                f"a parameter does not fit into {kind}",
+                f"it is {operand_shape(parameter)}",
+            )
+            raise shape_error(subject, problem, "Convert it, or give its type as dtype.", details)
 
 
 def finfo(kind: ElementType) -> Any:
