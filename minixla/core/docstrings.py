@@ -8,7 +8,8 @@ from typing import TypeVar
 from minixla.core.operation_docstrings import joined, sections
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
-_ARGUMENT = re.compile(r"^    \*{0,2}(\w+):.*(?:\n     .*)*", re.MULTILINE)
+_ROW = re.compile(r"^    (?=\S)", re.MULTILINE)
+_NAME = re.compile(r"\*{0,2}(\w+):")
 
 
 def documented(*texts: str) -> Callable[[_Function], _Function]:
@@ -26,9 +27,10 @@ def documented(*texts: str) -> Callable[[_Function], _Function]:
     def completed(function: _Function) -> _Function:
         if function.__doc__:  # `python -OO` removes docstrings
             parts = [sections(text) for text in (*texts, function.__doc__)]
-            rows = {
-                row[1]: row[0] for part in parts for row in _ARGUMENT.finditer(part.get("Args", ""))
-            }
+            rows = {}
+            for row in [row for part in parts for row in _ROW.split(part.get("Args", ""))]:
+                if name := _NAME.match(row):
+                    rows[name[1]] = f"    {row}".rstrip("\n")
             described = [rows[name] for name in signature(function).parameters if name in rows]
             merged = {title: body for part in parts for title, body in part.items()}
             function.__doc__ = joined({**merged, "Args": "\n".join(described)})
