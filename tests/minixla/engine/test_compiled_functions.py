@@ -164,8 +164,9 @@ def compilations():
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CALLS)
 def test_it_is_compiled_once_for_all_values(name, compilations):
-    CALLS[name](1)
-    CALLS[name](2)
+    # Arrays of 1 and 2 may be cached from earlier tests, after JAX's caches were cleared.
+    for value in (1, 2, 8, 9):
+        CALLS[name](value)
     compilations.clear()
     for value in range(3, 7):
         CALLS[name](value)
