@@ -63,11 +63,6 @@ class Emitter:
         # The meshes that are named, by their names and their own.
         self._meshes: dict[str, Any] = {}
 
-    @property
-    def is_for_one_cpu(self) -> bool:
-        """Whether the program is for a CPU, and no partitioner splits it over devices."""
-        return self.platform == "cpu" and self.device_count == 1
-
     def module(
         self,
         graph: Graph,

@@ -25,7 +25,7 @@ class PlatformEmitter(Emitter):
         if self._target is not None:
             graph = legalized(graph.pruned(), self._target)
         # What is split over devices must not hide in a call from XLA's partitioner.
-        if self.is_for_one_cpu:
+        if self.platform == "cpu" and self.device_count == 1:
             self.apart = repeated(graph)
         return super().module(graph, *arguments, **options)
 
