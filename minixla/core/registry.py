@@ -143,7 +143,7 @@ def _check_rules(kind: type) -> None:
 
 def _checked(name: str, rule: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(rule)
-    def checked(self: Any, *arguments: object) -> object:  # noqa: ANN401  # an Operation
+    def checked(self: Any, *arguments: object) -> object:  # noqa: ANN401  # Operation imports this
         result = rule(self, *arguments)
         missed = _missed(name, result, arguments)
         if missed:

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from minixla.core.errors import DerivativeError, explain
 from minixla.core.forward import has_tangent, jvp_of, refuse_without_derivative
@@ -21,6 +21,7 @@ Target = tuple["Node", int] | None
 Cotangents = dict[int, Any]
 Gradients = Sequence[Any]
 Pullback = Callable[[Cotangents], Gradients]
+Result = TypeVar("Result")
 
 
 @dataclass(eq=False, slots=True)
@@ -96,7 +97,7 @@ class ReverseTrace(Trace):
         finally:
             _state.source = previous
 
-    def _under_parent(self, function: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401  # its result
+    def _under_parent(self, function: Callable[..., Result], *arguments: object) -> Result:
         """Call a function whose operations are the parent's."""
         previous = _state.trace
         _state.trace = self.parent

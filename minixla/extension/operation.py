@@ -154,7 +154,7 @@ class CustomOperation(DeclaredOperation, Lowered):
             problem, advice = f"it takes or gives strings, but {what}", f"{STRING.reason}."
             raise explain(TransformError, self.builder_name, problem, (), advice)
         arrays = [
-            np.asarray(operand, object if kind is STRING else kind.dtype)  # type: ignore[union-attr]  # an element type
+            np.asarray(operand, object if kind is STRING else kind.dtype)  # type: ignore[union-attr]  # only strings have no dtype
             for operand, kind in zip(operands, self.operand_types, strict=True)
         ]
         return self.as_results(list(map(np.asarray, self._results_of(kernel, arrays, REFERENCE))))

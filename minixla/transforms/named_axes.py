@@ -66,7 +66,7 @@ class Axis:
         """What programs depend on that are traced under it."""
         return self.size, self.shared["partitions"]
 
-    def apply(self, operation: type[AxisOperation], operand: ArrayLike, **attributes: Any) -> Array:  # noqa: ANN401  # attributes
+    def apply(self, operation: type[AxisOperation], operand: ArrayLike, **attributes: Any) -> Array:  # noqa: ANN401  # types differ by operation
         """An operation of `axis_operations` on the members' values."""
         return self._applied(operation(**self.shared, size=self.size, **attributes), operand)
 
