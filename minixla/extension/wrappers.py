@@ -253,9 +253,8 @@ def _entries(definition: Definition, text: str) -> tuple[str, dict[str, str]]:
         if colon and name.isidentifier() and (rest[:1] in ("", " ")):
             if name not in names_declared:
                 problem = f"the documentation describes {name}, which is not declared"
-                advice = (
-                    f"It may describe {', '.join(sorted(names_declared))}; indent what is no entry."
-                )
+                declared = ", ".join(sorted(names_declared))
+                advice = f"Declared are {declared}. Indent lines that continue an entry."
                 raise explain(AttributeValueError, definition.name, problem, [line], advice)
             last, entries[name] = name, rest.strip()
         elif last and line.strip():

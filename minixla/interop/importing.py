@@ -125,7 +125,11 @@ class _ExportedProgram(ImportedProgram):
         fits = len(kept) == len(graph.inputs) and len(graph.outputs) == exported.out_tree.num_leaves
         if not fits or any(number >= exported.in_tree.num_leaves for number in kept):
             problem = "the program does not fit what jax.export says of its arguments and results"
-            details = [f"program {graph!r}", f"arguments {exported.in_tree}", f"of which {kept}"]
+            details = [
+                f"program {graph!r}",
+                f"arguments {exported.in_tree}",
+                f"kept arguments {kept}",
+            ]
             advice = "It is damaged, or has ordered side effects: leave prints and callbacks out."
             raise explain(ImportError_, SUBJECT, problem, details, advice)
 

@@ -73,7 +73,7 @@ def content(source: Any, suffixes: tuple[str, ...], subject: str, advice: str) -
         return bytes(source)
     if not isinstance(source, (str, bytes)):
         details = [f"source: {type(source).__name__}"]
-        raise explain(ImportError_, subject, "the source is no program", details, advice)
+        raise explain(ImportError_, subject, "the source is not a program", details, advice)
     return source
 
 

@@ -57,7 +57,7 @@ def array(
     device: Any = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Create an array from an array, a scalar, or nested lists of these.
+    """Create an array from an array, a scalar, or nested lists of arrays and scalars.
 
     Args:
         object: the source.
@@ -101,7 +101,7 @@ def asarray(
     device: Any = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Convert an array, a scalar, or nested lists of these to an array; see `array`.
+    """Convert an array, a scalar, or nested lists of both to an array; see `array`.
 
     Args:
         a: the source.

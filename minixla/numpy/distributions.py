@@ -70,7 +70,7 @@ Returns:
     `keepdims`.
 
 Raises:
-    AttributeValueError: `q`, the method or an axis is out of range, or there are no elements.
+    AttributeValueError: `q`, the method or an axis is out of range, or the array is empty.
 """
 
 

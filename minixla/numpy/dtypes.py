@@ -197,7 +197,7 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     Args:
         dtype: a dtype.
         kind: a dtype, one of "bool", "signed integer", "unsigned integer", "integral", "real
-            floating", "complex floating" and "numeric", or a tuple of these.
+            floating", "complex floating" and "numeric", or a tuple of names.
 
     Returns:
         True or False.

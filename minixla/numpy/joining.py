@@ -142,7 +142,7 @@ Returns:
 
 Raises:
     ShapeError: the other sizes differ.
-    AttributeValueError: there are no arrays.
+    AttributeValueError: the sequence of arrays is empty.
 """
 
 

@@ -310,7 +310,7 @@ def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
     """Return the maximum minus the minimum over axes.
 
     Raises:
-        AttributeValueError: there are no elements, or an axis is out of range.
+        AttributeValueError: the array is empty, or an axis is out of range.
         ShapeError: `a` contains booleans.
 
     Example:

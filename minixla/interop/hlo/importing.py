@@ -69,7 +69,9 @@ def import_hlo(source: ProgramText, *, shardings: Shardings = "refuse") -> Impor
         text = HloText(source if isinstance(source, str) else source.decode())
     except UnicodeDecodeError as error:
         details = [f"{len(source)} bytes that begin with {source[:16]!r}", str(error)]
-        raise explain(ImportError_, SUBJECT, "the bytes are no text", details, _ADVICE) from None
+        raise explain(
+            ImportError_, SUBJECT, "the bytes are not valid UTF-8 text", details, _ADVICE
+        ) from None
     if shardings != "drop":
         _refuse_shardings(text)
     with shown_progress(SUBJECT) as say:
