@@ -15,8 +15,13 @@ from minixla.core.tracing import GraphTrace, GraphTracer, closed_graph, nested, 
 from minixla.legalize.constants import CONSTANT, NOTHING, Constants, Fact, inputs_of, splat_of
 from minixla.legalize.registry import NOTES, Rule, Table, Target, active_rules
 from minixla_ops.helpers.shorthand import as_tuple
+from minixla_ops.programs.call import Call
 from minixla_ops.programs.lowering import kept, without_lines
 from minixla_ops.programs.runs_programs import RunsPrograms
+
+
+# From so many instructions on, a replacement is called: that takes less time than its copy.
+_CALLED = 8
 
 
 def legalized(graph: Graph, target: Target, inputs: Sequence[Fact] = ()) -> Graph:
@@ -81,28 +86,13 @@ class _Pass:
 
     def run(self) -> Graph:
         """Return the new graph, or the old one if nothing changed."""
-        graph, target, kept, values = self.graph, self.target, self.instructions, self.values
-        table, keep = self.table, self.instructions.append
+        graph, values = self.graph, self.values
         for step in graph.instructions:
-            op, operands = step.op, step.operands
-            by_type = table.get(type(op))
-            is_closed = op.is_plain or not isinstance(op, RunsPrograms)
-            if by_type is not None and is_closed and not values:  # like `add`: the fast path
-                is_plain = True
-                for rule in by_type.get(_type_of(step), ()):
-                    if rule.when(op, operands, target):
-                        is_plain = False
-                        break
-            else:
-                is_plain = by_type is None and is_closed and not values
-            if is_plain:  # the most common case
-                keep(step)
-            else:
-                self.add(step, self.all(operands) if values else operands, self.used)
+            self.add(step, self.all(step.operands) if values else step.operands, self.used)
         if not values:
             return graph
         notes = graph.annotations and self._notes(graph.annotations)
-        return Graph(graph.inputs, kept, self.all(graph.outputs), graph.name, notes)
+        return Graph(graph.inputs, self.instructions, self.all(graph.outputs), graph.name, notes)
 
     def all(self, values: Iterable[Value]) -> tuple[Value, ...]:
         """Return the new values for values of the old graph."""
@@ -112,7 +102,9 @@ class _Pass:
     def add(self, step: Instruction, operands: tuple[Value, ...], used: tuple[Rule, ...]) -> None:
         """Add an instruction, or its replacement by the rules that are not used yet."""
         op = step.op if step.op.is_plain else self._with_programs(step, operands)
-        for rule in self.table.get(type(op), {}).get(_type_of(step), ()):
+        by_type = self.table.get(type(op))
+        rules = () if by_type is None else by_type.get(_type_of(step), ())
+        for rule in rules:
             if rule not in used and rule.when(op, operands, self.target):
                 self._apply(rule, op, step, operands, used)
                 return
@@ -131,17 +123,25 @@ class _Pass:
             return
         shapes, target = tuple([operand.shape for operand in operands]), Target(*self.target[:4])
         program = _replacement(op, shapes, rule, target)
-        if any(map(self._may_change, program.instructions)):
+        key = (*_key(target), "may change")
+        if program.remembered(key, lambda: any(map(self._may_change, program.instructions))):
             facts, used = tuple(map(self._fact, operands)), (*used, rule)
             program = _legalized_replacement(op, shapes, facts, used, target, state.disabled_rules)
-        values, source = dict(zip(program.inputs, operands, strict=True)), step.source
-        for instruction in program.instructions:
-            inputs = tuple([values[value] for value in instruction.operands])
-            made = Instruction(instruction.op, inputs, instruction.result_shapes, source)
-            values.update(zip(instruction.results, made.results, strict=True))
+        source, results = step.source, program.outputs
+        if len(program.instructions) >= _CALLED and target.device_count == 1:
+            program.memo[(*key[:-1], "seen")] = True
+            made = Instruction(Call(program), operands, program.output_shapes, source)
             self.instructions.append(made)
-        outputs = [values[value] for value in program.outputs]
-        self.values.update(zip(step.results, outputs, strict=True))
+            results = made.results
+        else:
+            values = dict(zip(program.inputs, operands, strict=True))
+            for instruction in program.instructions:
+                inputs = tuple([values[value] for value in instruction.operands])
+                made = Instruction(instruction.op, inputs, instruction.result_shapes, source)
+                values.update(zip(instruction.results, made.results, strict=True))
+                self.instructions.append(made)
+            results = [values[value] for value in program.outputs]
+        self.values.update(zip(step.results, results, strict=True))
 
     def _may_change(self, step: Instruction) -> bool:
         """Whether an instruction runs programs, or whether rules exist for it."""

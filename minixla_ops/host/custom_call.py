@@ -19,6 +19,7 @@ from minixla.core.stablehlo_text import Layouts, quoted
 from minixla_ops.helpers.shorthand import listed
 from minixla_ops.host.target_sharding import target_rule
 from minixla_ops.programs.composite_call import dictionary_text
+from minixla_ops.programs.lowering import kept
 
 #: The Python functions that stand for targets.
 _FUNCTIONS: dict[str, Callable[..., object]] = {}
@@ -157,8 +158,7 @@ class CustomCall(Operation):
         self._refuse_callback()
         if is_registered(self.target_name) and emit.calls_host:
             return emit.host_call(self.reference, operands, shapes, results, self.has_side_effect)
-        untyped = quoted(str(dict(self.options).get("backend_config", "")))
-        config = dictionary_text(self.options) if self.api_version == 4 else untyped
+        config = _backend_config(self)
         stated = self._stated(shapes, results)
         hints = self.hints(shapes, results) if emit.calls_host else ""
         if self.out_shardings and not emit.calls_host:
@@ -193,6 +193,14 @@ class CustomCall(Operation):
             "api_version": "API_VERSION_TYPED_FFI" if self.api_version == 4 else None,
             "backend_config": dictionary_text(self.options) if self.options else None,
         }
+
+
+@kept
+def _backend_config(operation: CustomCall) -> str:
+    """What the target is told, in MLIR's notation."""
+    if operation.api_version == 4:
+        return dictionary_text(operation.options)
+    return quoted(str(dict(operation.options).get("backend_config", "")))
 
 
 def is_registered(target_name: str) -> bool:

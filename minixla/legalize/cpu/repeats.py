@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from minixla.core.graph import Graph, Instruction, inner_first
+from minixla.core.graph import Graph, Instruction, Value, inner_first, remembered
 from minixla_ops.host.custom_call import CustomCall
 from minixla_ops.products.convolution import ConvGeneralDilated
 from minixla_ops.products.convolution_kernel import TARGETS
@@ -20,25 +20,28 @@ def repeated(graph: Graph) -> set[int]:
     Not those of which some call needs no more than a part, or gives constants: what follows from
     that XLA finds where the program is written out.
     """
-    counts: Counter[int] = Counter()
-    refused: set[int] = set()
-    for current in _programs(graph):
-        used: set[int] = set()
-        for step in current.instructions:
-            if not step.op.is_call:
-                continue
-            if not used:
-                used.update(map(id, current.outputs))
-                used.update(
-                    [id(v) for instruction in current.instructions for v in instruction.operands]
-                )
-            called = step.op.computations[0]
-            counts[id(called)] += 1
-            is_whole = all(id(value) in used for value in step.results)
+    calls = [
+        (current, step)
+        for current in _programs(graph)
+        for step in current.instructions
+        if step.op.is_call
+    ]
+    counts = Counter([id(step.op.computations[0]) for _, step in calls])
+    programs = {id(step.op.computations[0]): step.op.computations[0] for _, step in calls}
+    many = [programs[each] for each, count in counts.items() if count >= _CALLS]
+    apart = {id(program) for program in many if _may_be_apart(program)}
+    for current, step in calls if apart else ():
+        if id(step.op.computations[0]) in apart:
             has_constants = any(value.literal is not None for value in step.operands)
-            if not is_whole or has_constants or not _may_be_apart(called):
-                refused.add(id(called))
-    return {program for program, count in counts.items() if count >= _CALLS} - refused
+            if has_constants or not _values_read(current).issuperset(step.results):
+                apart.discard(id(step.op.computations[0]))
+    return apart
+
+
+@remembered
+def _values_read(graph: Graph) -> set[Value]:
+    """The values that instructions or results of a program read."""
+    return {*graph.outputs, *[value for step in graph.instructions for value in step.operands]}
 
 
 def _programs(graph: Graph) -> Iterator[Graph]:
