@@ -19,7 +19,6 @@ from minixla_ops.programs.call import Call
 from minixla_ops.programs.lowering import kept, without_lines
 from minixla_ops.programs.runs_programs import RunsPrograms
 
-
 # From so many instructions on, a replacement is called: that takes less time than its copy.
 _CALLED = 8
 
