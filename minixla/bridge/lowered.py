@@ -47,10 +47,11 @@ _SMALL = 8
 _MOST = 8192
 _LOOPS = ("While", "Scan", "Conditional", "Select")
 #: Primitives that stay one operation, whatever their program is. The transpose of a gather drops
-#: windows outside the operand, whereas the program moves them to the nearest position inside.
+#: windows outside the operand, whereas the program moves them to the nearest position inside. The
+#: derivative of x ** n has a product for each factor of the program, and JAX's is n * x ** (n - 1).
 _WHOLE = (
     *("custom_linear_solve", "custom_vmap_call", "remat_opt", "gather"),
-    *("igamma", "igammac", "lgamma"),
+    *("integer_pow", "igamma", "igammac", "lgamma"),
 )
 #: Phrases in JAX's errors for primitives that it lowers only for other platforms, or for none.
 _UNLOWERED = ("translation rule", "Only interpret mode is supported")

@@ -72,3 +72,14 @@ def test_a_program_with_a_primitive_that_is_not_lowered(primitive, wrap):
 def test_a_primitive_without_a_derivative(primitive):
     with pytest.raises(DerivativeError, match="foreign_square has no derivative"):
         mx.grad(lambda x: primitive.bind(x).sum())(X)
+
+
+@pytest.mark.parametrize("exponent", [2, 3, 5, -2])
+def test_the_derivative_of_a_power_has_no_more_products_than_jax(exponent):
+    def loss(x):
+        return jnp.sum(jnp.power(x, exponent))
+
+    texts = [library.jit(library.grad(loss)).lower(X).as_text() for library in (mx, jax)]
+    ours, jaxs = [text.count("stablehlo.multiply") for text in texts]
+    assert ours <= jaxs + (exponent == 2)  # of a square the two products are added
+    np.testing.assert_array_equal(mx.jit(mx.grad(loss))(X), jax.jit(jax.grad(loss))(X))
