@@ -20,7 +20,7 @@ from minixla_ops.programs.lowering import kept, without_lines
 from minixla_ops.programs.runs_programs import RunsPrograms
 
 # From so many instructions on, a replacement is called: that takes less time than its copy.
-_CALLED = 8
+_CALLED = 16
 
 
 def legalized(graph: Graph, target: Target, inputs: Sequence[Fact] = ()) -> Graph:
@@ -232,7 +232,7 @@ def _replacement(op: Operation, shapes: tuple[AnyShape, ...], rule: Rule, target
     def replaced(*operands: Any) -> Any:
         return rule.replace(op, operands, without_values)
 
-    return without_lines(closed_graph(replaced, shapes, rule.name).pruned())
+    return without_lines(closed_graph(replaced, shapes, rule.name, rule.name).pruned())
 
 
 @kept
