@@ -85,7 +85,7 @@ class Source(NamedTuple):
         return position if self.caller is None else f"{position}, from {self.caller}"
 
     def _shown(self) -> str:
-        cell = _cell(self.file)
+        cell = notebook_cell(self.file)
         if cell is not None:
             return f"{cell}:{self.line} ({self.function})"
         file = self.file  # as seen from the current folder, where it is below that
@@ -96,8 +96,8 @@ class Source(NamedTuple):
         return f"{file}:{self.line} ({self.function})"
 
 
-def _cell(file: str) -> str | None:
-    """What IPython calls the cell whose code is in a file, as in `In[3]`; None for other files."""
+def notebook_cell(file: str) -> str | None:
+    """Return the name of an IPython cell, as in `In[3]`, by its file; None for other files."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     cell_name = None if shell is None else shell.compile.format_code_name(file)
     return None if cell_name is None else cell_name[1]

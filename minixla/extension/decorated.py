@@ -103,7 +103,8 @@ def custom_op(
         kind: `composition`, `reference`, or `auto`.
         shape_fn: as of `register_op`, for a reference whose outputs have the first input's type.
         host_fallback: whether the reference runs on the host where a platform has no kernel.
-        replace: whether an operation of the same name is replaced.
+        replace: whether an operation of the same name is replaced. That of a function with the
+            same name and module always is: a notebook's cell may run again.
 
     Returns:
         The operation, which is called as the function, and takes kernels and rules.
@@ -133,8 +134,17 @@ def custom_op(
     # What `exec` makes without a name of a module has none.
     module = getattr(fun, "__module__", None) or caller.f_globals.get("__name__") or "__main__"
     text = inspect.getdoc(fun) or ""
+    code = getattr(fun, "__code__", None)
+    is_named = "<lambda>" not in getattr(fun, "__qualname__", "<lambda>")
+    place = fun.__qualname__ if is_named else code and (code.co_filename, code.co_firstlineno)
     operation = registration.registered(
-        full, made.definition, made.shapes, text.partition("\n\n")[0], module, replace
+        full,
+        made.definition,
+        made.shapes,
+        text.partition("\n\n")[0],
+        module,
+        (module, place or made),
+        replace,
     )
     made.attach(operation, host_fallback)
     return operation

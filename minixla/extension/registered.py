@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal
 
@@ -51,6 +51,8 @@ class RegisteredOperation:
         #: Types of outputs that no declaration says: of an operation, and shapes of operands.
         self.found_types: Callable[..., dict[str, Any]] | None = None
         self.version, self.library = 0, ""
+        #: The code that registered it, which replaces it if it runs again.
+        self.origin: Hashable = self
         self.kernels = Kernels(definition, operation.builder_name)
 
     @cached_property

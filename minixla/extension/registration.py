@@ -5,13 +5,13 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any
 
 from minixla.core import registry
 from minixla.core.attributes import Field
 from minixla.core.errors import AttributeValueError, explain
-from minixla.core.source import warn
+from minixla.core.source import notebook_cell, warn
 from minixla.extension import wrappers
 from minixla.extension.contexts import callable_of
 from minixla.extension.definitions import Definition
@@ -53,7 +53,8 @@ def register_op(
         version: of the definition. Stored programs keep it; one that was made with a newer version
             than is registered is refused.
         host_fallback: whether the reference runs on the host where a platform has no kernel.
-        replace: whether an operation of the same name is replaced.
+        replace: whether an operation of the same name is replaced. One that the same line
+            registered with the same declarations always is, and in a notebook one of any cell.
 
     Returns:
         The operation, to which kernels and rules are added, and whose `wrapper` applies it.
@@ -77,8 +78,12 @@ def register_op(
     checked_name(name)
     definition = Definition.of(name.rpartition(".")[2], attrs, inputs, outputs)
     _refuse_reserved(definition)
-    module = sys._getframe(1).f_globals.get("__name__", "__main__")
-    made = registered(name, definition, shape_fn, doc, module, replace)
+    caller = sys._getframe(1)
+    module = caller.f_globals.get("__name__", "__main__")
+    file = caller.f_code.co_filename
+    # A cell that is edited and run again has another file and other lines.
+    place = () if notebook_cell(file) else (file, caller.f_lineno, str(definition))
+    made = registered(name, definition, shape_fn, doc, module, (module, *place), replace)
     made.kernels.falls_back, made.version = host_fallback, version
     return made
 
@@ -105,11 +110,23 @@ def _refuse_reserved(definition: Definition) -> None:
 
 
 def registered(
-    name: str, definition: Definition, shape_function: Any, doc: str, module: str, replace: bool
+    name: str,
+    definition: Definition,
+    shape_function: Any,
+    doc: str,
+    module: str,
+    origin: Hashable,
+    replace: bool,
 ) -> RegisteredOperation:
-    """The operation of a definition, entered under its name; see `register_op`."""
+    """Return the operation of a definition, entered under its name; see `register_op`.
+
+    It replaces an operation of the same name and origin: a notebook's cell that runs again.
+    """
     made = defined(name, definition, shape_function, doc, module)
-    enter([made], [made.name] if replace else ())
+    made.origin = origin
+    earlier = getattr(registry.registered(made.name), "registered", None)
+    is_again = earlier is not None and earlier.origin == origin
+    enter([made], [made.name] if replace or is_again else ())
     return made
 
 

@@ -38,7 +38,9 @@ def check_grads(
         mx.check_grads(loss, (parameters, batch), order=2)
 
     Each derivative is compared along one random direction, and with one random cotangent: an error
-    in any element shows. Where one does, the elements are looked at one by one.
+    in any element shows. If it differs, `mx.reference` computes the differences again in double,
+    at the step where they vary least, so that neither rounding nor curvature of the function counts
+    as an error of its derivative. If it still differs, the worst element is searched for.
 
     Args:
         fun: a function of pytrees of arrays.
@@ -48,14 +50,15 @@ def check_grads(
         atol: the absolute tolerance, or one for each element type; default: JAX's for the coarsest
             type, and what rounding of the function's values makes of a difference.
         rtol: the relative tolerance.
-        eps: the step, in units of max(1, |x|); default: the cube root of the coarsest type's
-            precision, 6e-6 for f64 and 5e-3 for f32.
+        eps: the step, in units of max(1, |x|), with the function in its own types; default: first
+            the cube root of the coarsest type's precision, 6e-6 for f64 and 5e-3 for f32.
         kwargs: keyword arguments, which are not differentiated.
         evaluate: how functions are run: "jit", "reference" (in NumPy), or None: as they are called.
 
     Raises:
-        GradientCheckError: a derivative differs. It names the mode and order, the elements of
-            argument and result whose derivative is wrong most, both numbers, step and tolerance.
+        GradientCheckError: a derivative differs, or is NaN. It names the mode and order, the
+            elements of argument and result whose derivative is wrong most, both numbers, step and
+            tolerance.
         DerivativeError: there is nothing to differentiate.
         AttributeValueError: an unknown mode or evaluator, or no order.
 

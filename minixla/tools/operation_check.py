@@ -40,6 +40,11 @@ _SECOND = "second derivatives"
 _SHARDING = "sharding rule"
 # A part of the error message for an operation without a kernel for this machine.
 _NO_KERNEL = "there is no kernel for"
+# Parts of the error messages for derivatives that an operation does not have. All other errors of
+# derivative rules are faults.
+_LACKING = ("has no derivative", "no derivative is registered", "but no reverse derivative")
+_LACKING += ("the operation has no jvp rule", "the operation has no transpose rule")
+_LACKING += ("can't apply forward-mode autodiff",)
 
 
 @api_boundary
@@ -195,9 +200,10 @@ def _checked(
         except GradientCheckError as error:
             enter(_SECOND, "parts", _first_line(error))
         except DerivativeError as error:
-            enter(_SECOND, "not evaluated", _first_line(error))
-        except MinixlaError as error:
-            enter(_SECOND, FAILED, _first_line(error))
+            is_lacking = any(reason in str(error) for reason in _LACKING)
+            enter(_SECOND, "not evaluated" if is_lacking else FAILED, _first_line(error))
+        except Exception as error:  # a rule may raise anything
+            enter(_SECOND, FAILED, f"{type(error).__name__}: {_first_line(error)}")
 
 
 def _has_strings(arguments: Sequence[Any]) -> bool:

@@ -258,3 +258,30 @@ def test_a_function_of_no_module_is_of_the_callers():
     assert space["twice"].__module__ is None
     twice = mx.custom_op("decorated_test.twice", space["twice"])
     assert twice.operation.__module__ == __name__ and mx.grad(twice)(1.0) == 2
+
+
+def test_a_function_that_is_defined_again_replaces_its_operation():
+    def cell(factor):
+        @mx.custom_op("decorated_test.again")
+        def again(x: mx.Array) -> mx.Array:
+            return x * factor
+
+        return again
+
+    first, second = cell(2), cell(3)
+    assert first(2.0) == 4 and second(2.0) == 6
+    assert operation_named("decorated_test.Again") is second.operation
+    scaled = [mx.custom_op("decorated_test.scaled", _by(factor)) for factor in (2, 3)]
+    assert [op(2.0) for op in scaled] == [4, 6]
+    with pytest.raises(mx.AttributeValueError, match="registered already"):
+
+        @mx.custom_op("decorated_test.again")
+        def other(x: mx.Array) -> mx.Array:
+            return x
+
+
+def _by(factor):
+    def scaled(x: mx.Array) -> mx.Array:
+        return x * factor
+
+    return scaled

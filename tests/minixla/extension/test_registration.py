@@ -13,6 +13,7 @@ import pytest
 
 import minixla as mx
 from minixla.core import operation_named
+from minixla.extension import registration
 
 _NUMBERS = count()
 
@@ -473,3 +474,16 @@ def test_c62_a_shape_function_and_a_kernel_refuse():
         assert part in str(caught.value)
     with pytest.raises(ValueError, match="the first element is negative"):
         mx.reference(op.wrapper)(-X)
+
+
+def test_a_line_that_runs_again_replaces_its_operation():
+    made = [define(name="RegistrationAgain") for _ in range(2)]
+    assert operation_named("custom.RegistrationAgain") is made[1].operation
+    with pytest.raises(mx.AttributeValueError, match="registered already"):
+        mx.register_op("RegistrationAgain", inputs=["x: float"], outputs=["y: float"])
+
+
+def test_a_cell_that_runs_again_replaces_its_operation(monkeypatch):
+    monkeypatch.setattr(registration, "notebook_cell", lambda file: "In[3]")
+    define(name="RegistrationCell")
+    assert define(name="RegistrationCell", attrs=["T: {float}"]).name.endswith("RegistrationCell")

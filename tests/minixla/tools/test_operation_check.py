@@ -215,6 +215,26 @@ def test_an_operation_that_has_only_a_reference_is_checked_by_it():
     assert bad == {"finite differences", "second derivatives"}, report
 
 
+def in_double(x, grad):
+    return np.float64(2) * x.astype("float64") * grad  # f64 where 64 bits are on
+
+
+def raising(x, grad):
+    raise KeyError("no such thing")
+
+
+def of_a_number(x, grad):
+    return 2 * float(x.sum()) * grad
+
+
+@pytest.mark.parametrize("rule", [in_double, raising, of_a_number])
+def test_a_gradient_rule_that_raises_is_a_fault(rule):
+    op = reference_only(None)
+    op.gradient(lambda context, grad: [rule(context.inputs[0], grad)])
+    report = mx.check_op(op, [(X,)], variants=False)
+    assert not report.ok, report
+
+
 def test_an_operation_on_strings_is_called():
     op = reference_only(None, strings=True)
     report = mx.check_op(op, [(np.array(["a", "bc"]),)])
