@@ -179,13 +179,23 @@ class Arguments:
 
     def where(self) -> list[str]:
         """The places of the leaves, for messages."""
-        numbers = range(len(self._args)) if self.numbers is None else self.numbers
         names = pytree_paths.parameter_names(self._fun, len(self._args))
-        pairs = [(names[n], self._args[n]) for n in numbers]
-        pairs += sorted((self._kwargs or {}).items())
-        return [
-            place for name, value in pairs for place in float0.places(f"argument {name}", value)
-        ]
+        return self._places("argument {}".format, names, "argument {}".format)
+
+    def paths(self) -> list[str]:
+        """Return the paths of the leaves in the call, such as `args[0]['w']`, for tables."""
+        return self._places("args[{}]".format, range(len(self._args)), "kwargs[{!r}]".format)
+
+    def _places(
+        self,
+        positional: Callable[[object], str],
+        names: Sequence[object],
+        by_keyword: Callable[[object], str],
+    ) -> list[str]:
+        numbers = range(len(self._args)) if self.numbers is None else self.numbers
+        pairs = [(positional(names[n]), self._args[n]) for n in numbers]
+        pairs += [(by_keyword(name), value) for name, value in sorted((self._kwargs or {}).items())]
+        return [place for name, value in pairs for place in float0.places(name, value)]
 
     def shapes(self) -> list[AnyShape]:
         """The shapes of the leaves, which must be arrays."""

@@ -121,7 +121,7 @@ def test_sharded_mlp(tmp_path: Path) -> None:
     assert losses[-1][0] < 0.3 * losses[0][0]
     assert '@mesh = <["data"=2, "model"=4]>' in output
     assert re.search(
-        r"%arg0 argument +f32\[2,256,64\] +\[\{\}, \{model\}, \{\}\] +f32\[2,64,64\]", output
+        r"%arg0 args\[0\]\S* +f32\[2,256,64\] +\[\{\}, \{model\}, \{\}\] +f32\[2,64,64\]", output
     )
     talk = re.findall(r"^(all-\w+) +(\w+) +(\d) +(\S+) +[\d,]+ +(.*?)  ", output, re.MULTILINE)
     in_loop, sums = "dot_general, in a loop", "all-reduce"

@@ -160,18 +160,31 @@ def test_the_table_has_every_value_with_its_piece():
     assert cells[1] == ["value", "shape", "layout", "on each device", "bytes", "line"]
     without_lines = [[x for x in each if ".py" not in x] for each in cells[2:]]
     assert without_lines == [
-        ["%arg0 argument", "f32[8,16]", "[{}, {model}]", "f32[8,8]", "256"],
-        ["%arg1 argument", "f32[16,8]", "[{model}, {}]", "f32[8,8]", "256"],
-        ["%arg2 argument", "f32[4,8]", "[{}, {}]", "f32[4,8]", "128"],
+        ["%arg0 args[0]", "f32[8,16]", "[{}, {model}]", "f32[8,8]", "256"],
+        ["%arg1 args[1]", "f32[16,8]", "[{model}, {}]", "f32[8,8]", "256"],
+        ["%arg2 args[2]", "f32[4,8]", "[{}, {}]", "f32[4,8]", "128"],
         ["%3 dot_general", "f32[4,16]", "[{?}, {model, ?}]", "f32[4,8]", "128"],
         ["%4 tanh", "f32[4,16]", "[{?}, {model, ?}]", "f32[4,8]", "128"],
         ["%5 dot_general", "f32[4,8]", "f32[4,8]", "128"],
-        ["result 0 = %5", "f32[4,8]", "[{}, {}]", "f32[4,8]", "128"],
+        ["result = %5", "f32[4,8]", "[{}, {}]", "f32[4,8]", "128"],
     ]
     assert cells[5][5].endswith("(layer)")
     assert "sharded_programs.py" in cells[5][5]
     assert "<table" in found._repr_html_()
     assert repr(found) == "<Layouts of 7 values>"
+
+
+def test_leaves_have_the_paths_of_their_arguments():
+    def function(tree, scale, *, flag, **more):
+        return {"y": tree["w"][0] @ tree["w"][1] * scale, "z": [more["x"]]}
+
+    x = np.ones((4, 4), np.float32)
+    jitted = mx.jit(function, static_argnames=["flag"])
+    found = jitted.shardings({"w": [x, x]}, np.float32(2), flag=True, x=x)
+    labels = [row.label for row in found.rows]
+    assert labels[:2] == ["%arg0 args[0]['w'][0]", "%arg1 args[0]['w'][1]"]
+    assert labels[2:4] == ["%arg2 args[1]", "%arg3 kwargs['x']"]
+    assert [label.partition(" = ")[0] for label in labels[-2:]] == ["result['y']", "result['z'][0]"]
 
 
 def test_values_in_loops_and_manual_computations_are_rows():
