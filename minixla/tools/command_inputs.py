@@ -7,6 +7,7 @@ import sys
 import warnings
 import zipfile
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -97,8 +98,7 @@ def array_shapes(graph: Graph, rule: str = "only arrays of fixed size are read")
 
 def arguments(options: argparse.Namespace, graph: Graph) -> tuple[list[np.ndarray], list[str]]:
     """The arguments of a program, and for each in words where it comes from."""
-    pairs = [pair for name in options.arguments for pair in _arrays_in(name)]
-    count = len(graph.inputs)
+    pairs, count = _given_arrays(options), len(graph.inputs)
     if len(pairs) > count:
         raise BadInput(f"{len(pairs)} arguments were given, the program takes {count}")
     wanted, missing = array_shapes(graph), range(len(pairs), count)
@@ -106,6 +106,24 @@ def arguments(options: argparse.Namespace, graph: Graph) -> tuple[list[np.ndarra
     arrays += [_generated(options.seed, index, wanted[index]) for index in missing]
     origins = [origin for origin, _ in pairs]
     return arrays, origins + [f"generated from seed {options.seed}"] * len(missing)
+
+
+def batch_size(options: argparse.Namespace, axes: Sequence[int | None]) -> int:
+    """Return the size of the batch in the files of arguments; 2 if no file has a batched one."""
+    sizes = {}
+    for axis, (origin, array) in zip(axes, _given_arrays(options), strict=False):
+        if axis is not None and -array.ndim <= axis < array.ndim:
+            sizes[f"{origin} {array.shape[axis]}"] = array.shape[axis]
+    if len(set(sizes.values())) > 1:
+        raise BadInput(f"the files have batches of different sizes: {', '.join(sizes)}")
+    return next(iter(sizes.values()), 2)
+
+
+def _given_arrays(options: argparse.Namespace) -> list[tuple[str, np.ndarray]]:
+    """Return (origin, array) for each array in the files, which are read once: some are pipes."""
+    if not hasattr(options, "arrays"):
+        options.arrays = [pair for name in options.arguments for pair in _arrays_in(name)]
+    return options.arrays
 
 
 def _arrays_in(name: str) -> list[tuple[str, np.ndarray]]:

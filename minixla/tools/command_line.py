@@ -116,8 +116,8 @@ def _parsers() -> tuple[Parser, dict[str, Parser]]:
     kind = partial(_listed, "such as 0,none,-1", {"none": None})
     what = "the batch's axis in each argument, or none; default: 0 in all"
     vmap.add_argument("--in-axes", type=kind, metavar="0,none", help=what)
-    what = "of the batch (default 2)"
-    vmap.add_argument("--size", type=int, metavar="NUMBER", default=2, help=what)
+    what = "of the batch; default: that of the files, or 2"
+    vmap.add_argument("--size", type=int, metavar="NUMBER", help=what)
     text = "Checks whether the reference, StableHLO's interpreter and XLA agree; exit code 1 if not"
     check = add("check", text, program, arguments)
     what = "leaves the derivatives unchecked"
@@ -189,7 +189,8 @@ def _words_of_several() -> list[Parser]:
     inputs.add_argument("--load", metavar="FILE.py", action="append", help=what)
     backends, what = list(map(str.lower, EVALUATORS)), "what evaluates (default xla)"
     evaluation.add_argument("--backend", choices=backends, default="xla", help=what)
-    what = "writes the results to a file: .npy has one, .npz several, .png is a picture of one"
+    what = "writes the results to a file: .npz has several, .npy one, .csv one as a table of "
+    what += "numbers, .png one as a picture"
     evaluation.add_argument("--output", "--save", metavar="FILE", help=what)
     what = "prints the program instead of evaluating it"
     evaluation.add_argument("--emit", choices=("hlo", "stablehlo"), help=what)

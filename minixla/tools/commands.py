@@ -92,20 +92,21 @@ def _grad(options: argparse.Namespace, program: ImportedProgram) -> None:
 
 def _vmap(options: argparse.Namespace, program: ImportedProgram) -> None:
     shapes = inputs.array_shapes(program.graph)
-    if options.size < 1:
-        raise BadInput(f"--size: a batch has one member or more, not {options.size}")
     axes = options.in_axes or [0]
     axes = axes * len(shapes) if len(axes) == 1 else axes
     if len(axes) != len(shapes):
         raise BadInput(f"--in-axes has {len(axes)} axes for {len(shapes)} arguments")
+    size = inputs.batch_size(options, axes) if options.size is None else options.size
+    if size < 1:
+        raise BadInput(f"--size: a batch has one member or more, not {size}")
     batched = []
     for shape, axis in zip(shapes, axes, strict=True):
         rank = shape.rank + 1
         if axis is not None and not -rank <= axis < rank:
             raise BadInput(f"--in-axes: axis {axis} is out of range for a batch of {shape}")
-        one_more = axis is not None and shape.with_dimension(axis % rank, options.size)
+        one_more = axis is not None and shape.with_dimension(axis % rank, size)
         batched.append(one_more or shape)
-    mapped = vmap(program, in_axes=tuple(axes), axis_size=options.size)
+    mapped = vmap(program, in_axes=tuple(axes), axis_size=size)
     _evaluate(options, make_graph(mapped)(*_structs(batched)))
 
 

@@ -55,11 +55,22 @@ def in_full(array: np.ndarray, width: int | None = None) -> str:
     return np.array2string(array, threshold=_SHOWN, **columns)
 
 
+#: The endings of files for results.
+_FORMS = (".npy", ".npz", ".csv", ".png")
+
+
 def check_file(name: str, shapes: Sequence[Any]) -> None:
     """Refuses a file that cannot hold results of these shapes, before they are computed."""
     form = _form(name)
-    if form in (".npy", ".png") and len(shapes) != 1:
+    if form not in _FORMS:
+        raise BadInput(f"{name}: results are written to files in {', '.join(_FORMS)}")
+    if form != ".npz" and len(shapes) != 1:
         raise BadInput(f"{name} holds one array, and there are {len(shapes)}: take a name in .npz")
+    if form == ".csv":
+        is_table = isinstance(shapes[0], Shape) and shapes[0].rank <= 2
+        if not is_table or shapes[0].element_type.is_complex:
+            rule = "a table has at most two dimensions, and no complex numbers"
+            raise BadInput(f"{name}: {rule}, and the result is {shapes[0]}: take .npy")
     if form == ".png":
         sizes = shapes[0].dimensions if isinstance(shapes[0], Shape) else ()
         is_picture = len(sizes) == 2 or (len(sizes) == 3 and sizes[2] in _MODES)
@@ -70,16 +81,25 @@ def check_file(name: str, shapes: Sequence[Any]) -> None:
 
 
 def write_file(name: str, results: Mapping[str, np.ndarray]) -> None:
-    """Writes results: one to .npy, one as a picture to .png, else all to an archive."""
+    """Writes results: one to .npy, as a table to .csv, as a picture to .png; all to .npz."""
     form, listed = _form(name), list(results.values())
     with open(name, "wb") as file:
         if form == ".npy":
             np.save(file, listed[0])
+        elif form == ".csv":
+            file.write(_table(listed[0]).encode())
         elif form == ".png":
             _picture(listed[0], _pillow(name)).save(file, "PNG")
         else:
             arrays: dict[str, Any] = dict(results)
             np.savez(file, **arrays)
+
+
+def _table(array: np.ndarray) -> str:
+    """Comma-separated numbers that read back as the same: rows of a matrix, or one in a line."""
+    rows = array.reshape(-1, 1) if array.ndim < 2 else array
+    exact = str if array.dtype.kind in "biu" else lambda number: repr(float(number))
+    return "".join([",".join(map(exact, row)) + "\n" for row in rows])
 
 
 def _form(name: str) -> str:

@@ -21,9 +21,11 @@ import pytest
 
 import minixla as mx
 import minixla.interop
+from minixla.core import element_type
 from minixla.core.operation import REGISTRY
 from minixla.interop import progress
 from minixla.tools.command_line import main
+from minixla.tools.shown_arrays import write_file
 from tests.harness import by_jax
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -160,6 +162,29 @@ def test_vmap(folder, capsys, axes):
     batched_by_jax = jax.vmap(lambda x, w: jnp.tanh(x @ w), in_axes=tuple(given))
     wanted = by_jax(batched_by_jax, first, second)
     np.testing.assert_allclose(found[1]["values"], wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_vmap_takes_the_size_of_the_files(folder, capsys):
+    x, w = numbers(5, 4, 8), numbers(8, 3)
+    np.savez("batch.npz", x, w)
+    words = ["vmap", "p.mlir", "batch.npz", "--in-axes", "0,none"]
+    found = results(capsys, *words)["results"]
+    np.testing.assert_allclose(found[1]["values"], np.tanh(x @ w), rtol=1e-4, atol=1e-5)
+    assert run(capsys, *words, "--size", "4")[0] != 0
+    np.savez("batch.npz", x, numbers(6, 8, 3))
+    status, _, error = run(capsys, "vmap", "p.mlir", "batch.npz")
+    assert status != 0 and "batches of different sizes: batch.npz[arr_0] 5" in error
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3)])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "bool"])
+def test_a_table_reads_back_as_the_same_numbers(tmp_path, shape, dtype):
+    array = np.asarray(numbers(*shape) * 7).astype(element_type(dtype).dtype)
+    file = str(tmp_path / "x.csv")
+    write_file(file, {"result": array})
+    text = Path(file).read_text().replace("True", "1").replace("False", "0")
+    found = np.loadtxt(text.splitlines(), delimiter=",", ndmin=2)
+    np.testing.assert_array_equal(found.reshape(shape), array.astype(np.float64))
 
 
 @pytest.mark.parametrize("form", ["hlo", "stablehlo"])
@@ -353,6 +378,8 @@ BAD = {
     "too many": (["run", "p.mlir", "both.npz", "x.npy"], "3 arguments were given"),
     "no derivative": (["grad", "ints.mlir"], "takes no floats"),
     "no such argument": (["grad", "p.mlir", "--argnums", "2"], "argument 2 has no derivative"),
+    "an ending of no results": (["run", "p.mlir", "--save", "x.txt"], "files in .npy, .npz, .csv"),
+    "a table of several": (["run", "p.mlir", "--save", "x.csv"], "x.csv holds one array"),
     "wrong axes": (["vmap", "p.mlir", "--in-axes", "0,0,0"], "3 axes for 2 arguments"),
     "no such axis": (["vmap", "p.mlir", "--in-axes", "5"], "axis 5 is out of range"),
     "no batch": (["vmap", "p.mlir", "--size", "0"], "one member or more, not 0"),
