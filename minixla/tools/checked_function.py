@@ -1,5 +1,6 @@
 """A function that is checked at given arguments, and its derivatives, as programs."""
 
+import contextlib
 from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import Any
@@ -10,8 +11,10 @@ from jax.tree_util import keystr, tree_unflatten
 
 from minixla import transforms
 from minixla.core import Graph, Shape, shape_of
+from minixla.core.element_types import ElementType
 from minixla.core.errors import DerivativeError, TransformError, explain, too_large
 from minixla.core.shapes import ADDRESS_SPACE
+from minixla.core.tracing import evaluate_graph
 from minixla.engine.random_keys import flatten, leaf_paths
 from minixla.tools.differences import random_direction
 from minixla.tools.graph_parts import inexact_part, inlined, is_inexact
@@ -50,6 +53,11 @@ def check_repeatable(subject: str, graph: Graph) -> None:
         raise explain(TransformError, subject, problem, details, advice)
 
 
+def _is_wide(kind: ElementType) -> bool:
+    """Whether JAX has an element type only with 64 bits enabled."""
+    return kind.bits == (128 if kind.is_complex else 64)
+
+
 class CheckedFunction:
     """A function at given arguments, its derivatives along fixed random directions."""
 
@@ -83,6 +91,11 @@ class CheckedFunction:
             for kind, side in (("jvp", inputs), ("vjp", outputs))
         }
         self.has_derivatives = all(self.directions.values())
+
+    @classmethod
+    def of_graph(cls, graph: Graph, operands: Sequence[Any]) -> "CheckedFunction":
+        """The function of a program of arrays."""
+        return cls(lambda *values: evaluate_graph(graph, values), operands)
 
     def _refuse(self) -> None:
         names = [*self.input_names, *self.output_names]
@@ -157,7 +170,10 @@ class CheckedFunction:
             lambda kind, *arguments: self._given(kind, jax, flat, *arguments), static_argnums=0
         )
         answers: dict[str, Opinion] = {}
-        with jax.enable_x64(True):
+        shapes = [*self.graph.input_shapes, *self.graph.output_shapes]
+        # The function runs with the user's dtypes, in which a constant may be f32 or f64.
+        is_wide = any(_is_wide(shape.element_type) for shape in shapes)
+        with jax.enable_x64(True) if is_wide else contextlib.nullcontext():
             for kind in KINDS if gradients and self.has_derivatives else ["result"]:
                 try:
                     results = run(kind, self.operands, self.directions.get(kind))

@@ -8,10 +8,13 @@ import numpy as np
 
 from minixla.core.element_types import ELEMENT_TYPES
 from minixla.core.graph import Graph, Value
+from minixla.tools import nonfinite
+from minixla.tools.causes import is_bad
 from minixla.tools.comparison import Comparison, precision_of, real_part_info, relative_error
 from minixla.tools.evaluators import JAX, REFERENCE
 from minixla.tools.graph_parts import is_inexact, needed_for, type_of
 from minixla.tools.localization import Search, known_error, wrong_step
+from minixla.tools.nonfinite import Forward, Program, dependent
 from minixla.tools.opinions import Opinion, Opinions
 from minixla.tools.reports import KINDS, Finding, Row
 from minixla.tools.rounding import Measured
@@ -24,10 +27,13 @@ _FEW = 64
 class CheckedProgram(Search):
     """One program, evaluated by all; `findings`: where evaluators part."""
 
-    def __init__(self, kind: str, program: Sequence[Any], opinions: Opinions) -> None:
+    def __init__(
+        self, kind: str, program: Sequence[Any], opinions: Opinions, forward: Forward
+    ) -> None:
         opinions.say(f"the {KINDS[kind]}: {REFERENCE}")
         super().__init__(kind, Measured(*program), opinions)
         self.graph: Graph = program[0]
+        self._forward = forward
         self.findings: list[Finding] = []
         self._is_wrong = False
 
@@ -44,6 +50,8 @@ class CheckedProgram(Search):
         if any(comparison.excess > 1 for row in comparisons.values() for comparison in row):
             reason = known_error(self.kind, self.graph, self.measured.reference, self.opinions)
             self._is_wrong = self._found(reason or wrong_step(self))
+        if not self._is_wrong:
+            self._find_beginnings()
         for index, (name, shape) in enumerate(named):
             for evaluator, results in answers.items():
                 place = name, str(shape), evaluator
@@ -55,6 +63,22 @@ class CheckedProgram(Search):
                 verdict = self._verdict(name, self.graph.outputs[index], evaluator, comparison)
                 rows.append(Row(*place, *numbers, *verdict))
         return rows
+
+    def _find_beginnings(self) -> None:
+        """Find where NaN and infinities of outputs begin."""
+        values = self.measured.reference
+        if any(is_bad(values[output]).any() for output in self.graph.outputs):
+            directions = self.graph.inputs[len(self._forward.graph.inputs) :]
+            moving = dependent(self.graph, directions)
+            program = Program(self.graph, values, self.kind, moving, self._forward)
+            self.findings += nonfinite.findings(program)
+
+    def _makes_nan(self, value: Value) -> bool:
+        """Whether an output is NaN in double, and no input is."""
+        inputs = [x for x in self.graph.inputs if is_inexact(x.shape)]
+        truth = self.measured.truth
+        is_nan = is_inexact(value.shape) and bool(np.isnan(truth[value]).any())
+        return is_nan and not any(np.isnan(truth[x]).any() for x in inputs)
 
     def _found(self, finding: Finding | None) -> bool:
         self.findings += filter(None, [finding])
@@ -73,11 +97,13 @@ class CheckedProgram(Search):
                 candidate.gap(step) for candidate in asked for step in needed_for(value, self.graph)
             )
             for gap in filter(None, gaps):
-                return "not evaluated", gap
+                return "not run", gap
         if is_off and (self._is_wrong or evaluator == JAX):
             return "parts", ""
         if is_off and self._is_right_in_parts(name, value, evaluator):
             return "parts", "as a whole only"
+        if comparison.is_special:
+            return "not finite", "NaN or infinite, where the value in double is not"
         if is_off and self._found(self.fault_without_rounding(name, value, evaluator)):
             return "parts", "as a whole only"
         if is_off and not is_inexact(value.shape):
@@ -88,6 +114,8 @@ class CheckedProgram(Search):
             return "inaccurate", "half of the digits are lost"
         if loses:
             return "ok", "zero but for rounding"
+        if self._makes_nan(value):
+            return "NaN", "all agree, and no input is NaN"
         return "ok", "rounding adds up" if is_off else ""
 
     def _is_right_in_parts(self, name: str, value: Value, evaluator: str) -> bool:
@@ -97,7 +125,7 @@ class CheckedProgram(Search):
             return False
         text = f"{evaluator} gives {name} right where all intermediate values are asked for"
         text += ", and otherwise not"
-        finding = Finding("whole", self.kind, suspects=(evaluator,), explanation=text)
+        finding = Finding("compiler", self.kind, suspects=(evaluator,), explanation=text)
         return self.measured.compared(value, computed).excess <= 1 and self._found(finding)
 
     def _loses_digits(self, value: Value, comparison: Comparison) -> bool:

@@ -13,7 +13,6 @@ import numpy as np
 from minixla.core.graph import Graph, Instruction
 from minixla.core.linear import spread
 from minixla.core.shapes import Shape
-from minixla.core.tracing import evaluate_graph
 from minixla.tools import graph_parts
 from minixla.tools.checked_function import CheckedFunction
 from minixla.tools.differences import Leaf, Point, Space
@@ -36,9 +35,12 @@ def check_derivatives(function: CheckedFunction, opinions: Opinions) -> tuple[li
     rows = []
     for _, name, shape, agreement in _agreements(function, opinions.say):
         verdict = "parts" if agreement.excess > 1 else "ok"
+        if not np.isfinite(agreement.derivative) and verdict == "parts":
+            # Where it begins is searched for in the derivative's program.
+            verdict = "not finite"
         shares = agreement.relative, agreement.excess
         rows.append(Row(name, str(shape), DIFFERENCES, None, *shares, None, verdict))
-    if all(row.verdict == "ok" for row in rows):
+    if all(row.verdict != "parts" for row in rows):
         return rows, []
     opinions.say("looking for wrong derivative rules")
     findings = _wrong_derivatives(function.graph, function.operands, opinions)
@@ -138,7 +140,7 @@ def _wrong_rule(step: Instruction, operands: Sequence[np.ndarray], graph: Graph)
     if program is None or not all(map(is_array, program[0].inputs)):
         return None
     alone, arguments = program
-    function = CheckedFunction(lambda *values: evaluate_graph(alone, values), arguments)
+    function = CheckedFunction.of_graph(alone, arguments)
     agreements = _agreements(function) if function.has_derivatives else ()
     wrong = next((agreement for agreement in agreements if agreement[3].excess > 1), None)
     if wrong is None:

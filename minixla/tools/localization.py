@@ -100,14 +100,14 @@ class Search:
             if step in needed and rounded.isdisjoint(step.results):
                 text = f"{name} returns a wrong result of {step.op.builder_name} in this program,"
                 text += f" but the right one for this instruction on its own; {free}"
-                finding = Finding("whole", suspects=(name,), explanation=text)
+                finding = Finding("compiler", suspects=(name,), explanation=text)
                 return finding.at(step, self.measured.graph, self.kind)._replace(
                     ulp=self._ulp(step, name)
                 )
         if output in rounded:
             return None
         text = f"{name} returns a wrong {label}; each instruction on its own is right, and {free}"
-        return Finding("whole", self.kind, suspects=(name,), explanation=text)
+        return Finding("compiler", self.kind, suspects=(name,), explanation=text)
 
     def decision(self, name: str) -> Finding | None:
         """The first instruction whose integers or booleans an evaluator has otherwise."""

@@ -195,7 +195,7 @@ def _checked(
         except GradientCheckError as error:
             enter(_SECOND, "parts", _first_line(error))
         except DerivativeError as error:
-            enter(_SECOND, "not evaluated", _first_line(error))
+            enter(_SECOND, "not run", _first_line(error))
         except MinixlaError as error:
             enter(_SECOND, FAILED, _first_line(error))
 
@@ -251,7 +251,7 @@ def _verdict(evaluator: str, rows: Sequence[Row]) -> tuple[str, str]:
     bad = [row for row in rows if row.verdict in BAD]
     if bad:
         return bad[0].verdict, f"{bad[0].value}: {bad[0].note}".rstrip(": ")
-    left = [row for row in rows if row.verdict == "not evaluated"]
+    left = [row for row in rows if row.verdict == "not run"]
     if not left:
         return "ok", ""
     # StableHLO's interpreter does not know everything; the others must run what is there.
@@ -262,4 +262,4 @@ def _verdict(evaluator: str, rows: Sequence[Row]) -> tuple[str, str]:
     is_lacking = evaluator in ("interpreter", "all", "finite differences") or any(
         reason in row.note for row in left for reason in reasons
     )
-    return ("not evaluated" if is_lacking else FAILED), f"{left[0].value}: {left[0].note}"
+    return ("not run" if is_lacking else FAILED), f"{left[0].value}: {left[0].note}"

@@ -151,7 +151,7 @@ class _Opinion(NamedTuple):
         """Whether two that are off are much nearer to each other than to the truth."""
         ours, theirs = self.results[self.output], other.results[self.output]
         apart = comparison.compared(ours, comparison.wide(theirs), np.ones(ours.shape)).error
-        return apart <= self.comparison.error / 8
+        return apart <= self.comparison.error / 8 and apart < np.inf
 
 
 def _suspects(asked: dict[str, _Opinion], readers: frozenset[str]) -> tuple[str, ...]:
