@@ -76,6 +76,8 @@ class CheckedFunction:
         flat.__name__ = getattr(fun, "__name__", "function")
         self._flat = flat
         self._programs: dict[str, Program] = {}
+        #: The error of a derivative rule, by the kind of the program.
+        self.raised: dict[str, Exception] = {}
         self.graph = make_graph(flat)(*leaves)
         self._refuse()
         #: The leaves of the arguments, of the types that the graph takes, and which are inexact.
@@ -134,6 +136,11 @@ class CheckedFunction:
             graph = graph if kind == "result" else make_graph(derivative)(*operands)
         except DerivativeError as error:
             return str(error).splitlines()[0]
+        except Exception as error:  # a rule of the user's may raise anything
+            if kind == "result":
+                raise
+            self.raised[kind] = error
+            return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
         return inlined(graph.silent()).pruned(), operands
 
     def _given(self, kind: str, module: Any, flat: Any, given: Any, directions: Any) -> list[Any]:

@@ -12,7 +12,7 @@ from minixla.core.tracebacks import api_boundary
 from minixla.interop.progress import shown_progress
 from minixla.tools.checked_function import CheckedFunction
 from minixla.tools.checked_program import CheckedProgram
-from minixla.tools.derivative_check import check_derivatives
+from minixla.tools.derivative_check import check_derivatives, raised_findings
 from minixla.tools.evaluators import ALONE, DIFFERENCES, EVALUATORS, JAX, Evaluator, checked
 from minixla.tools.nonfinite import Forward
 from minixla.tools.opinions import Opinion, Opinions
@@ -94,7 +94,11 @@ def _check(
         opinions.say(f"the {KINDS[kind]}")
         program, named = function.program(kind), function.named_outputs(kind)
         if isinstance(program, str):
-            rows += [Row(name, str(shape), "all", note=program) for name, shape in named]
+            verdict = "fails" if kind in function.raised else "not run"
+            rows += [
+                Row(name, str(shape), "all", verdict=verdict, note=program) for name, shape in named
+            ]
+            findings += raised_findings(function, kind)
             continue
         checked = CheckedProgram(kind, program, opinions, forward)
         rows += checked.rows(named, theirs.get(kind))

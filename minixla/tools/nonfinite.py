@@ -86,12 +86,12 @@ class Forward:
 
     def arm(self, step: Instruction) -> tuple[Instruction, str] | None:
         """The select that drops the result of an instruction, and which operand that is."""
-        if step not in self.graph.instructions:
-            return None
-        for choice in self.graph.instructions:
+        inner = (graph for x in every_step(self.graph) for graph in x.op.computations)
+        graph = next((x for x in (self.graph, *inner) if step in x.instructions), None)
+        for choice in () if graph is None else graph.instructions:
             if choice.op.name == "Select":
                 for name, value in zip(("on_true", "on_false"), choice.operands[1:], strict=True):
-                    if step in graph_parts.needed_for(value, self.graph):
+                    if graph is not None and step in graph_parts.needed_for(value, graph):
                         return choice, name
         return None
 
@@ -191,6 +191,9 @@ def _finding(program: Program, element: Element, born: Element | None) -> Findin
     step, values = element.value.instruction, program.values
     assert step is not None
     kind = _kind(step, values, element)
+    wide_step = _widened(step) if kind == "cast out of range" else None
+    if wide_step is not None:
+        kind = "overflow"
     last = born or element
     last_step = last.value.instruction
     assert last_step is not None
@@ -208,9 +211,11 @@ def _finding(program: Program, element: Element, born: Element | None) -> Findin
     shown = _shown_values(step, values, element)
     finding = Finding(kind, element=element.index or None, values=shown)
     named = program.forward.differentiated(step) if is_derivative else None
+    step = wide_step or step
     is_own = named is None or named.op.name == step.op.name
     name = (step if named is None else named).op.builder_name
-    text = _TEXTS[kind].format(name=name, type=element.value.shape, result=shown["result"])
+    text = "{name} is NaN" if not step.operands else _TEXTS[kind]
+    text = text.format(name=name, type=element.value.shape, result=shown["result"])
     if kind != "zero times infinity" and not is_own:
         text = f"in the derivative of {name}, {_TEXTS[kind]}".format(
             name=step.op.builder_name, type=element.value.shape, result=shown["result"]
@@ -222,7 +227,17 @@ def _finding(program: Program, element: Element, born: Element | None) -> Findin
     graph = program.forward.graph
     if named is not None and named in graph.instructions:
         return finding.at(named, graph, "result")._replace(program=program.kind)
-    return finding.at(step, program.graph, program.kind)
+    finding = finding.at(step, program.graph, program.kind)
+    return finding if named is None else finding._replace(operation=name, source=str(named.source))
+
+
+def _widened(step: Instruction) -> Instruction | None:
+    """The instruction whose result a cast returns to the declared type, in the same expression."""
+    producer = step.operands[0].instruction
+    if producer is None or None in (producer.source, step.source):
+        return None
+    is_same = producer.source.key == step.source.key  # type: ignore[union-attr]  # tested above
+    return producer if is_same and producer.operands else None
 
 
 _TEXTS = {
