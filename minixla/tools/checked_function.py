@@ -179,7 +179,7 @@ class CheckedFunction:
         answers: dict[str, Opinion] = {}
         shapes = [*self.graph.input_shapes, *self.graph.output_shapes]
         # The function runs with the user's dtypes, in which a constant may be f32 or f64.
-        is_wide = any(_is_wide(shape.element_type) for shape in shapes)
+        is_wide = any(isinstance(s, Shape) and _is_wide(s.element_type) for s in shapes)
         with jax.enable_x64(True) if is_wide else contextlib.nullcontext():
             for kind in KINDS if gradients and self.has_derivatives else ["result"]:
                 try:

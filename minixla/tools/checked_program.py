@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core.element_types import ELEMENT_TYPES
+from minixla.core.element_types import ELEMENT_TYPES, element_type
 from minixla.core.graph import Graph, Value
 from minixla.tools import nonfinite
-from minixla.tools.causes import is_bad
-from minixla.tools.comparison import Comparison, precision_of, real_part_info, relative_error
+from minixla.tools.comparison import Comparison, precision_of, real_part_info, relative_error, wide
 from minixla.tools.evaluators import JAX, REFERENCE
 from minixla.tools.graph_parts import is_inexact, needed_for, type_of
 from minixla.tools.localization import Search, known_error, wrong_step
@@ -61,24 +60,21 @@ class CheckedProgram(Search):
                 comparison = comparisons[evaluator][index]
                 numbers = comparison.ulp, comparison.relative, comparison.excess, comparison.bound
                 verdict = self._verdict(name, self.graph.outputs[index], evaluator, comparison)
+                if verdict[0] == "ok" and self._makes_nan(results[index]):
+                    verdict = "NaN", "all agree, and no input is NaN"
                 rows.append(Row(*place, *numbers, *verdict))
         return rows
 
     def _find_beginnings(self) -> None:
         """Find where NaN and infinities of outputs begin."""
+        moving = dependent(self.graph, self.graph.inputs[len(self._forward.graph.inputs) :])
         values = self.measured.reference
-        if any(is_bad(values[output]).any() for output in self.graph.outputs):
-            directions = self.graph.inputs[len(self._forward.graph.inputs) :]
-            moving = dependent(self.graph, directions)
-            program = Program(self.graph, values, self.kind, moving, self._forward)
-            self.findings += nonfinite.findings(program)
+        program = Program(self.graph, values, self.kind, moving, self._forward)
+        self.findings += nonfinite.findings(program)
 
-    def _makes_nan(self, value: Value) -> bool:
-        """Whether an output is NaN in double, and no input is."""
-        inputs = [x for x in self.graph.inputs if is_inexact(x.shape)]
-        truth = self.measured.truth
-        is_nan = is_inexact(value.shape) and bool(np.isnan(truth[value]).any())
-        return is_nan and not any(np.isnan(truth[x]).any() for x in inputs)
+    def _makes_nan(self, result: np.ndarray) -> bool:
+        """Whether a result is NaN, and no input is."""
+        return _has_nan(result) and not any(map(_has_nan, self.measured.operands))
 
     def _found(self, finding: Finding | None) -> bool:
         self.findings += filter(None, [finding])
@@ -103,7 +99,9 @@ class CheckedProgram(Search):
         if is_off and self._is_right_in_parts(name, value, evaluator):
             return "parts", "as a whole only"
         if comparison.is_special:
-            return "not finite", "NaN or infinite, where the value in double is not"
+            if not self.findings:
+                self._found(self._special_fault(name, value, evaluator))
+            return "not finite", "NaN or infinite, or the value in double is, and not both"
         if is_off and self._found(self.fault_without_rounding(name, value, evaluator)):
             return "parts", "as a whole only"
         if is_off and not is_inexact(value.shape):
@@ -114,8 +112,6 @@ class CheckedProgram(Search):
             return "inaccurate", "half of the digits are lost"
         if loses:
             return "ok", "zero but for rounding"
-        if self._makes_nan(value):
-            return "NaN", "all agree, and no input is NaN"
         return "ok", "rounding adds up" if is_off else ""
 
     def _is_right_in_parts(self, name: str, value: Value, evaluator: str) -> bool:
@@ -127,6 +123,13 @@ class CheckedProgram(Search):
         text += ", and otherwise not"
         finding = Finding("compiler", self.kind, suspects=(evaluator,), explanation=text)
         return self.measured.compared(value, computed).excess <= 1 and self._found(finding)
+
+    def _special_fault(self, name: str, value: Value, evaluator: str) -> Finding:
+        """What is wrong where only one evaluator gives a NaN or an infinity, or does not."""
+        text = f"{evaluator} returns a wrong {name}: only one of it and the value in double is "
+        text += "finite; each instruction on its own is right"
+        whole = Finding("compiler", self.kind, suspects=(evaluator,), explanation=text)
+        return self.fault_without_rounding(name, value, evaluator) or whole
 
     def _loses_digits(self, value: Value, comparison: Comparison) -> bool:
         if not is_inexact(value.shape):
@@ -158,3 +161,8 @@ class CheckedProgram(Search):
         # The spread that rounding in double would have.
         share = _DOUBLE / self._coarsest(value)
         return largest <= _FEW * share * float(spread.max(initial=0.0))
+
+
+def _has_nan(array: np.ndarray) -> bool:
+    is_number = isinstance(array, np.ndarray) and element_type(array.dtype).is_inexact
+    return is_number and bool(np.isnan(wide(array)).any())

@@ -113,7 +113,8 @@ def _check(
         text = f"the JAX function gives other values of {', '.join(names[:4])}; all others agree"
         is_compared = any(row.evaluator == DIFFERENCES for row in rows)
         text += ", finite differences too" if is_compared else ""
-        findings.append(Finding("compiler", suspects=(JAX,), explanation=text))
+        advice = "Compare the two functions: the JAX function may compute something else."
+        findings.append(Finding("compiler", suspects=(JAX,), explanation=text, advice=advice))
     graph = function.graph.silent()
     distinct = _distinct(findings)
     return CrossCheckReport(graph.name, rows, distinct, graph, function.operands, findings)

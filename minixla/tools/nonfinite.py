@@ -19,8 +19,9 @@ from minixla.tools.causes import Element, cause, is_bad
 from minixla.tools.checked_function import CheckedFunction
 from minixla.tools.comparison import shown_element, wide
 from minixla.tools.graph_parts import every_step, inlined, inner_runs, is_array, is_inexact
+from minixla.tools.ranges import harmful_casts
 from minixla.tools.reports import Finding
-from minixla.tools.rounding import declared_values
+from minixla.tools.rounding import declared_values, in_double
 from minixla_ops.programs.reference_evaluation import reference_graph
 
 #: Of a loop, so many iterations are searched.
@@ -113,6 +114,11 @@ def findings(program: Program) -> list[Finding]:
             finding = _origin(program, Element(output, index))
             if finding is not None:
                 found.setdefault((finding.kind, finding.operation, finding.source), finding)
+    casts = harmful_casts(program.graph, program.values) if program.kind == "result" else ()
+    for step, marks in casts:
+        element = Element(step.results[0], tuple(int(n) for n in np.argwhere(marks)[0]))
+        finding = _finding(program, element, None)
+        found.setdefault((finding.kind, finding.operation, finding.source), finding)
     return list(found.values())
 
 
@@ -121,7 +127,8 @@ def _bad_elements(array: Any) -> Iterator[tuple[int, ...]]:
     if not isinstance(array, np.ndarray) or not is_bad(array).any():
         return
     numbers = wide(array)
-    for special in (np.isnan(numbers), np.isposinf(numbers.real), np.isneginf(numbers.real)):
+    reals = np.real(numbers)
+    for special in (np.isnan(numbers), np.isposinf(reals), np.isneginf(reals)):
         places = np.argwhere(special)
         picked = np.linspace(0, len(places) - 1, min(len(places), _MOST_ELEMENTS)).astype(int)
         for place in places[picked]:
@@ -195,40 +202,61 @@ def _finding(program: Program, element: Element, born: Element | None) -> Findin
     if wide_step is not None:
         kind = "overflow"
     last = born or element
-    last_step = last.value.instruction
-    assert last_step is not None
-    operands_there = [values[value] for value in last_step.operands]
-    is_product = last.value in program.moving and any(
-        isinstance(x, np.ndarray) and bool(np.any(x == 0)) for x in operands_there
-    )
     is_derivative = program.kind != "result"
-    if is_derivative and is_product and _is_nan(values, last):
+    if is_derivative and _is_zero_product(program, last):
         kind = "zero times infinity"
     elif kind in ("division by zero", "invalid"):
         small = _underflow(program.graph, values, step, element.index)
         if small is not None:
             return _underflow_finding(program, small, step)
-    shown = _shown_values(step, values, element)
-    finding = Finding(kind, element=element.index or None, values=shown)
     named = program.forward.differentiated(step) if is_derivative else None
+    shown = _shown_values(step, values, element)
     step = wide_step or step
-    is_own = named is None or named.op.name == step.op.name
-    name = (step if named is None else named).op.builder_name
-    text = "{name} is NaN" if not step.operands else _TEXTS[kind]
-    text = text.format(name=name, type=element.value.shape, result=shown["result"])
-    if kind != "zero times infinity" and not is_own:
-        text = f"in the derivative of {name}, {_TEXTS[kind]}".format(
-            name=step.op.builder_name, type=element.value.shape, result=shown["result"]
-        )
-    if born is not None and born != element and kind != "zero times infinity":
+    text = _explanation(kind, step, named, element, shown["result"])
+    last_step = last.value.instruction
+    assert last_step is not None
+    if last != element and kind != "zero times infinity":
         text += f"; {last_step.op.builder_name} makes NaN of it, called at {last_step.source}"
-    advice = _advice(program, kind, step if named is None else named, last_step)
-    finding = finding._replace(explanation=text, advice=advice)
-    graph = program.forward.graph
-    if named is not None and named in graph.instructions:
-        return finding.at(named, graph, "result")._replace(program=program.kind)
-    finding = finding.at(step, program.graph, program.kind)
-    return finding if named is None else finding._replace(operation=name, source=str(named.source))
+    advice = _advice(program, kind, named or step, last_step)
+    place = {"element": element.index or None, "explanation": text, "advice": advice}
+    finding = Finding(kind, values=shown, **place)
+    if named is None:
+        return finding.at(step, program.graph, program.kind)
+    forward = program.forward
+    if named not in forward.graph.instructions:  # it is in a loop or a branch
+        finding = finding.at(step, program.graph, program.kind)
+        return finding._replace(operation=named.op.builder_name, source=str(named.source))
+    there = Element(named.results[0], element.index)
+    is_own = named.op.name == step.op.name
+    if not is_own and there.value.shape == element.value.shape:
+        shown = {
+            **_shown_values(named, forward.values, there),
+            f"{step.op.builder_name} in the derivative": shown["result"],
+        }
+    finding = finding.at(named, forward.graph, "result")
+    return finding._replace(program=program.kind, values=shown)
+
+
+def _is_zero_product(program: Program, element: Element) -> bool:
+    """Whether an element is NaN because a tangent or cotangent of 0 is multiplied or divided."""
+    step = element.value.instruction
+    assert step is not None
+    read = (program.values[value] for value in step.operands)
+    has_zero = any(isinstance(x, np.ndarray) and bool(np.any(x == 0)) for x in read)
+    return element.value in program.moving and has_zero and _is_nan(program.values, element)
+
+
+def _explanation(
+    kind: str, step: Instruction, named: Instruction | None, element: Element, result: str
+) -> str:
+    """What happens in an instruction, or in the derivative of the named one."""
+    names = {"type": element.value.shape, "result": result}
+    if not step.operands:
+        return f"{step.op.builder_name} is NaN in the program"
+    if named is None or named.op.name == step.op.name or kind == "zero times infinity":
+        return _TEXTS[kind].format(name=(named or step).op.builder_name, **names)
+    text = _TEXTS[kind].format(name=step.op.builder_name, **names)
+    return f"in the derivative of {named.op.builder_name}, {text}"
 
 
 def _widened(step: Instruction) -> Instruction | None:
@@ -291,20 +319,17 @@ def _kind(step: Instruction, values: dict[Value, Any], element: Element) -> str:
     operands = [_at(values[value], element.index) for value in step.operands]
     if name == "ConvertElementType":
         return "cast out of range"
+    if np.isnan(result) and not _has_infinity(values[element.value].dtype):
+        result = _in_double(step, values, element)  # the type has NaN in place of infinities
     if name in _POLES and not np.isnan(result):
         return "division by zero"
     if name == "Div" and operands[1] == 0 and operands[0] != 0:
         return "division by zero"
     if name == "Pow" and operands[0] == 0 and np.real(operands[1]) < 0:
         return "division by zero"
-    if np.isnan(result) and _has_infinity(values[element.value].dtype):
-        # The parts of a complex product that overflows may cancel.
-        is_complex = values[element.value].dtype.kind == "c"
-        return "overflow" if is_complex and name in ("Mul", "Exp") else "invalid"
-    if np.isnan(result):  # of a type whose overflow is NaN: of numbers in double, is it a number?
-        exact = _in_double(step, values, element)
-        return "overflow" if not np.isnan(exact) else "invalid"
-    return "overflow"
+    # The parts of a complex product that overflows may cancel.
+    is_product = values[element.value].dtype.kind == "c" and name in ("Mul", "Exp")
+    return "invalid" if np.isnan(result) and not is_product else "overflow"
 
 
 def _has_infinity(dtype: np.dtype) -> bool:
@@ -314,8 +339,6 @@ def _has_infinity(dtype: np.dtype) -> bool:
 
 def _in_double(step: Instruction, values: dict[Value, Any], element: Element) -> Any:
     with np.errstate(all="ignore"):
-        from minixla.tools.rounding import in_double
-
         program = graph_parts.alone_at(step, [values[value] for value in step.operands])
         assert program is not None
         return in_double(*program)[element.value.index][element.index]
