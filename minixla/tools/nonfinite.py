@@ -144,6 +144,9 @@ def _origin(program: Program, element: Element) -> Finding | None:
         if inside is not None:
             return inside
         before = cause(step, values, element)
+        if before is None and step.op.computations and step.op.name in ("While", "Conditional"):
+            # Nothing begins inside: an operand is responsible, perhaps among others.
+            before = _first_bad(step, values)
         if before is None:
             return _finding(program, element, born)
         if _is_nan(values, element) and not _is_nan(values, before):
@@ -153,6 +156,14 @@ def _origin(program: Program, element: Element) -> Finding | None:
         return _finding(program, born, born)
     is_constant = step is not None and _is_nan(values, element)
     return _finding(program, element, None) if is_constant else None
+
+
+def _first_bad(step: Instruction, values: dict[Value, Any]) -> Element | None:
+    """An element of an operand that is not finite."""
+    for operand in step.operands:
+        for index in _bad_elements(values[operand]):
+            return Element(operand, index)
+    return None
 
 
 def _is_nan(values: dict[Value, Any], element: Element) -> bool:
