@@ -236,7 +236,7 @@ class CustomOperation(DeclaredOperation, Lowered):
                 problem = f"the {what} {index} of its rule does not fit the value it belongs to"
                 details = [f"{what}: {shape_of(checked[-1])}", f"value: {shape_of(value)}"]
                 advice = f"A {what} has the shape and element type of its value, or is None."
-                raise explain(DerivativeError, self.builder_name, problem, details, advice)
+                raise explain(TransformError, self.builder_name, problem, details, advice)
         return checked
 
     def batch(self, operands, dimensions):

@@ -1,5 +1,6 @@
 """A function that is checked at given arguments, and its derivatives, as programs."""
 
+import contextlib
 from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import Any
@@ -10,8 +11,10 @@ from jax.tree_util import keystr, tree_unflatten
 
 from minixla import transforms
 from minixla.core import Graph, Shape, shape_of
+from minixla.core.element_types import ElementType
 from minixla.core.errors import DerivativeError, TransformError, explain, too_large
 from minixla.core.shapes import ADDRESS_SPACE
+from minixla.core.tracing import evaluate_graph
 from minixla.engine.random_keys import flatten, leaf_paths
 from minixla.tools.differences import random_direction
 from minixla.tools.graph_parts import inexact_part, inlined, is_inexact
@@ -50,6 +53,11 @@ def check_repeatable(subject: str, graph: Graph) -> None:
         raise explain(TransformError, subject, problem, details, advice)
 
 
+def _is_wide(kind: ElementType) -> bool:
+    """Whether JAX has an element type only with 64 bits enabled."""
+    return kind.bits == (128 if kind.is_complex else 64)
+
+
 class CheckedFunction:
     """A function at given arguments, its derivatives along fixed random directions."""
 
@@ -68,6 +76,8 @@ class CheckedFunction:
         flat.__name__ = getattr(fun, "__name__", "function")
         self._flat = flat
         self._programs: dict[str, Program] = {}
+        #: The error of a derivative rule, by the kind of the program.
+        self.raised: dict[str, Exception] = {}
         self.graph = make_graph(flat)(*leaves)
         self._refuse()
         #: The leaves of the arguments, of the types that the graph takes, and which are inexact.
@@ -83,6 +93,11 @@ class CheckedFunction:
             for kind, side in (("jvp", inputs), ("vjp", outputs))
         }
         self.has_derivatives = all(self.directions.values())
+
+    @classmethod
+    def of_graph(cls, graph: Graph, operands: Sequence[Any]) -> "CheckedFunction":
+        """The function of a program of arrays."""
+        return cls(lambda *values: evaluate_graph(graph, values), operands)
 
     def _refuse(self) -> None:
         names = [*self.input_names, *self.output_names]
@@ -121,6 +136,11 @@ class CheckedFunction:
             graph = graph if kind == "result" else make_graph(derivative)(*operands)
         except DerivativeError as error:
             return str(error).splitlines()[0]
+        except Exception as error:  # a rule of the user's may raise anything
+            if kind == "result":
+                raise
+            self.raised[kind] = error
+            return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
         return inlined(graph.silent()).pruned(), operands
 
     def _given(self, kind: str, module: Any, flat: Any, given: Any, directions: Any) -> list[Any]:
@@ -157,7 +177,10 @@ class CheckedFunction:
             lambda kind, *arguments: self._given(kind, jax, flat, *arguments), static_argnums=0
         )
         answers: dict[str, Opinion] = {}
-        with jax.enable_x64(True):
+        shapes = [*self.graph.input_shapes, *self.graph.output_shapes]
+        # The function runs with the user's dtypes, in which a constant may be f32 or f64.
+        is_wide = any(isinstance(s, Shape) and _is_wide(s.element_type) for s in shapes)
+        with jax.enable_x64(True) if is_wide else contextlib.nullcontext():
             for kind in KINDS if gradients and self.has_derivatives else ["result"]:
                 try:
                     results = run(kind, self.operands, self.directions.get(kind))

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from minixla.core.element_types import ELEMENT_TYPES
+from minixla.core.element_types import ELEMENT_TYPES, element_type
 from minixla.core.graph import Graph, Value
-from minixla.tools.comparison import Comparison, precision_of, real_part_info, relative_error
+from minixla.tools import nonfinite
+from minixla.tools.comparison import Comparison, precision_of, real_part_info, relative_error, wide
 from minixla.tools.evaluators import JAX, REFERENCE
 from minixla.tools.graph_parts import is_inexact, needed_for, type_of
 from minixla.tools.localization import Search, known_error, wrong_step
+from minixla.tools.nonfinite import Forward, Program, dependent
 from minixla.tools.opinions import Opinion, Opinions
 from minixla.tools.reports import KINDS, Finding, Row
 from minixla.tools.rounding import Measured
@@ -24,10 +26,13 @@ _FEW = 64
 class CheckedProgram(Search):
     """One program, evaluated by all; `findings`: where evaluators part."""
 
-    def __init__(self, kind: str, program: Sequence[Any], opinions: Opinions) -> None:
+    def __init__(
+        self, kind: str, program: Sequence[Any], opinions: Opinions, forward: Forward
+    ) -> None:
         opinions.say(f"the {KINDS[kind]}: {REFERENCE}")
         super().__init__(kind, Measured(*program), opinions)
         self.graph: Graph = program[0]
+        self._forward = forward
         self.findings: list[Finding] = []
         self._is_wrong = False
 
@@ -44,6 +49,8 @@ class CheckedProgram(Search):
         if any(comparison.excess > 1 for row in comparisons.values() for comparison in row):
             reason = known_error(self.kind, self.graph, self.measured.reference, self.opinions)
             self._is_wrong = self._found(reason or wrong_step(self))
+        if not self._is_wrong:
+            self._find_beginnings()
         for index, (name, shape) in enumerate(named):
             for evaluator, results in answers.items():
                 place = name, str(shape), evaluator
@@ -53,8 +60,21 @@ class CheckedProgram(Search):
                 comparison = comparisons[evaluator][index]
                 numbers = comparison.ulp, comparison.relative, comparison.excess, comparison.bound
                 verdict = self._verdict(name, self.graph.outputs[index], evaluator, comparison)
+                if verdict[0] == "ok" and self._makes_nan(results[index]):
+                    verdict = "NaN", "all agree, and no input is NaN"
                 rows.append(Row(*place, *numbers, *verdict))
         return rows
+
+    def _find_beginnings(self) -> None:
+        """Find where NaN and infinities of outputs begin."""
+        moving = dependent(self.graph, self.graph.inputs[len(self._forward.graph.inputs) :])
+        values = self.measured.reference
+        program = Program(self.graph, values, self.kind, moving, self._forward)
+        self.findings += nonfinite.findings(program)
+
+    def _makes_nan(self, result: np.ndarray) -> bool:
+        """Whether a result is NaN, and no input is."""
+        return _has_nan(result) and not any(map(_has_nan, self.measured.operands))
 
     def _found(self, finding: Finding | None) -> bool:
         self.findings += filter(None, [finding])
@@ -73,11 +93,15 @@ class CheckedProgram(Search):
                 candidate.gap(step) for candidate in asked for step in needed_for(value, self.graph)
             )
             for gap in filter(None, gaps):
-                return "not evaluated", gap
+                return "not run", gap
         if is_off and (self._is_wrong or evaluator == JAX):
             return "parts", ""
         if is_off and self._is_right_in_parts(name, value, evaluator):
             return "parts", "as a whole only"
+        if comparison.is_special:
+            if not self.findings:
+                self._found(self._special_fault(name, value, evaluator))
+            return "not finite", "NaN or infinite, or the value in double is, and not both"
         if is_off and self._found(self.fault_without_rounding(name, value, evaluator)):
             return "parts", "as a whole only"
         if is_off and not is_inexact(value.shape):
@@ -97,8 +121,15 @@ class CheckedProgram(Search):
             return False
         text = f"{evaluator} gives {name} right where all intermediate values are asked for"
         text += ", and otherwise not"
-        finding = Finding("whole", self.kind, suspects=(evaluator,), explanation=text)
+        finding = Finding("compiler", self.kind, suspects=(evaluator,), explanation=text)
         return self.measured.compared(value, computed).excess <= 1 and self._found(finding)
+
+    def _special_fault(self, name: str, value: Value, evaluator: str) -> Finding:
+        """What is wrong where only one evaluator gives a NaN or an infinity, or does not."""
+        text = f"{evaluator} returns a wrong {name}: only one of it and the value in double is "
+        text += "finite; each instruction on its own is right"
+        whole = Finding("compiler", self.kind, suspects=(evaluator,), explanation=text)
+        return self.fault_without_rounding(name, value, evaluator) or whole
 
     def _loses_digits(self, value: Value, comparison: Comparison) -> bool:
         if not is_inexact(value.shape):
@@ -130,3 +161,8 @@ class CheckedProgram(Search):
         # The spread that rounding in double would have.
         share = _DOUBLE / self._coarsest(value)
         return largest <= _FEW * share * float(spread.max(initial=0.0))
+
+
+def _has_nan(array: np.ndarray) -> bool:
+    is_number = isinstance(array, np.ndarray) and element_type(array.dtype).is_inexact
+    return is_number and bool(np.isnan(wide(array)).any())

@@ -22,6 +22,8 @@ class Comparison(NamedTuple):
     bound: float
     excess: float
     worst: tuple[int, ...]
+    #: Whether an element is NaN or infinite where the other is a number or another infinity.
+    is_special: bool = False
 
 
 def compared(actual: np.ndarray, truth: np.ndarray, bound: np.ndarray | None = None) -> Comparison:
@@ -47,7 +49,8 @@ def compared(actual: np.ndarray, truth: np.ndarray, bound: np.ndarray | None = N
         where = _index(excess)
         relative, most = relative_error(error, truth), float((error / ulp).max())
         worst = float((bound / ulp)[where]), float(excess[where]), where
-        return Comparison(most, float(error.max()), relative, *worst)
+        special = bool(np.isinf(error).any())
+        return Comparison(most, float(error.max()), relative, *worst, special)
 
 
 def _index(array: np.ndarray) -> tuple[int, ...]:
@@ -98,12 +101,16 @@ def ulp_size(numbers: np.ndarray, dtype: npt.DTypeLike) -> np.ndarray:
 
 def absolute_error(actual: np.ndarray, truth: np.ndarray) -> np.ndarray:
     """How far values are from numbers in double, an element each."""
-    # 0 where both are NaN, or where `actual` is the infinity that the number becomes in its type;
-    # infinity where one alone is NaN.
+    # 0 where `actual` is the NaN or the infinity that the number becomes in its type; infinity
+    # where it is another one, or only one of both is finite.
     with np.errstate(all="ignore"):
         rounded, measured = wide(truth.astype(actual.dtype)), wide(actual)
-        error = np.abs(measured - truth)
-        is_same = (measured == rounded) & ~np.isfinite(measured) | np.isnan(measured) & np.isnan(
-            truth
-        )
-        return np.where(is_same, 0.0, np.where(np.isnan(error), np.inf, error))
+        is_same = (measured == rounded) | np.isnan(measured) & np.isnan(rounded)
+        if measured.dtype.kind == "c":
+            # Evaluators differ in the other part of a complex infinity.
+            parts = [(np.real(rounded), np.real(measured)), (np.imag(rounded), np.imag(measured))]
+            infinite = [np.isinf(one) for one, _ in parts]
+            equal = [~np.isinf(one) | (one == other) for one, other in parts]
+            is_same |= (infinite[0] | infinite[1]) & equal[0] & equal[1]
+        is_finite = np.isfinite(measured) & np.isfinite(rounded)
+        return np.where(is_finite, np.abs(measured - truth), np.where(is_same, 0.0, np.inf))

@@ -12,10 +12,11 @@ from minixla.core.tracebacks import api_boundary
 from minixla.interop.progress import shown_progress
 from minixla.tools.checked_function import CheckedFunction
 from minixla.tools.checked_program import CheckedProgram
-from minixla.tools.derivative_check import check_derivatives
+from minixla.tools.derivative_check import check_derivatives, raised_findings
 from minixla.tools.evaluators import ALONE, DIFFERENCES, EVALUATORS, JAX, Evaluator, checked
+from minixla.tools.nonfinite import Forward
 from minixla.tools.opinions import Opinion, Opinions
-from minixla.tools.reports import KINDS, CrossCheckReport, Finding, Row
+from minixla.tools.reports import FAULTS, KINDS, CrossCheckReport, Finding, Row
 from minixla.transforms.arguments import checked_function
 
 
@@ -88,13 +89,18 @@ def _check(
     rows: list[Row] = []
     findings: list[Finding] = []
     gradients = gradients and function.has_derivatives
+    forward = Forward(function.graph, function.operands)
     for kind in KINDS if gradients else ["result"]:
         opinions.say(f"the {KINDS[kind]}")
         program, named = function.program(kind), function.named_outputs(kind)
         if isinstance(program, str):
-            rows += [Row(name, str(shape), "all", note=program) for name, shape in named]
+            verdict = "fails" if kind in function.raised else "not run"
+            rows += [
+                Row(name, str(shape), "all", verdict=verdict, note=program) for name, shape in named
+            ]
+            findings += raised_findings(function, kind)
             continue
-        checked = CheckedProgram(kind, program, opinions)
+        checked = CheckedProgram(kind, program, opinions, forward)
         rows += checked.rows(named, theirs.get(kind))
         findings += checked.findings
     if gradients:
@@ -107,7 +113,8 @@ def _check(
         text = f"the JAX function gives other values of {', '.join(names[:4])}; all others agree"
         is_compared = any(row.evaluator == DIFFERENCES for row in rows)
         text += ", finite differences too" if is_compared else ""
-        findings.append(Finding("whole", suspects=(JAX,), explanation=text))
+        advice = "Compare the two functions: the JAX function may compute something else."
+        findings.append(Finding("compiler", suspects=(JAX,), explanation=text, advice=advice))
     graph = function.graph.silent()
     distinct = _distinct(findings)
     return CrossCheckReport(graph.name, rows, distinct, graph, function.operands, findings)
@@ -135,10 +142,19 @@ def _steps(jaxpr: Any) -> Iterator[Any]:
 def _distinct(findings: Sequence[Finding]) -> list[Finding]:
     """Each error once, at the first place where it was found."""
     errors: dict[Any, list[Finding]] = {}
+    # A fault of the function itself is one of its derivatives, too.
+    faults = {
+        (x.operation, x.source) for x in findings if x.kind in FAULTS and x.program == "result"
+    }
     for finding in findings:
-        errors.setdefault(_error(finding), []).append(finding)
+        is_again = finding.kind in FAULTS and (finding.operation, finding.source) in faults
+        if not is_again or finding.program == "result":
+            errors.setdefault(_error(finding), []).append(finding)
     distinct = []
     for first, *others in errors.values():
+        if first.kind in FAULTS:  # the derivatives' programs hold the function's instructions
+            distinct.append(first)
+            continue
         count = "another instruction" if len(others) == 1 else f"{len(others)} more instructions"
         text = f"{first.explanation}; so too at {count}"
         distinct.append(first._replace(explanation=text) if others else first)
@@ -148,6 +164,8 @@ def _distinct(findings: Sequence[Finding]) -> list[Finding]:
 def _error(finding: Finding) -> tuple[Any, ...]:
     """Equal for findings of one error: an operation's rule is one for all programs."""
     rule = finding.kind, finding.operation, finding.suspects
+    if finding.kind in FAULTS:
+        return *rule, finding.source
     if not {"reference rule", "StableHLO form", "derivative rule"}.isdisjoint(finding.suspects):
         return rule
     more = {"rule": finding.shapes, "derivative": finding.source}

@@ -13,9 +13,10 @@ import numpy as np
 from minixla.core.graph import Graph, Instruction
 from minixla.core.linear import spread
 from minixla.core.shapes import Shape
-from minixla.core.tracing import evaluate_graph
+from minixla.core.source import innermost_source
 from minixla.tools import graph_parts
 from minixla.tools.checked_function import CheckedFunction
+from minixla.tools.custom_rules import described_rule
 from minixla.tools.differences import Leaf, Point, Space
 from minixla.tools.evaluators import DIFFERENCES
 from minixla.tools.graph_parts import inlined, is_array, is_inexact
@@ -36,9 +37,12 @@ def check_derivatives(function: CheckedFunction, opinions: Opinions) -> tuple[li
     rows = []
     for _, name, shape, agreement in _agreements(function, opinions.say):
         verdict = "parts" if agreement.excess > 1 else "ok"
+        if not np.isfinite(agreement.derivative) and verdict == "parts":
+            # Where it begins is searched for in the derivative's program.
+            verdict = "not finite"
         shares = agreement.relative, agreement.excess
         rows.append(Row(name, str(shape), DIFFERENCES, None, *shares, None, verdict))
-    if all(row.verdict == "ok" for row in rows):
+    if all(row.verdict != "parts" for row in rows):
         return rows, []
     opinions.say("looking for wrong derivative rules")
     findings = _wrong_derivatives(function.graph, function.operands, opinions)
@@ -48,6 +52,23 @@ def check_derivatives(function: CheckedFunction, opinions: Opinions) -> tuple[li
     note = "stop_gradient makes it another function's derivative"
     meant = [row if row.verdict == "ok" else row._replace(verdict="ok", note=note) for row in rows]
     return meant, findings
+
+
+def raised_findings(function: CheckedFunction, kind: str) -> list[Finding]:
+    """A Finding for the error that a rule raised while a derivative was traced."""
+    error = function.raised.get(kind)
+    if error is None:
+        return []
+    text = f"a rule raised {type(error).__name__}: {error}"
+    frames, traceback = [], error.__traceback__
+    while traceback is not None:
+        frames.append((traceback.tb_frame.f_code, traceback.tb_lasti))
+        traceback = traceback.tb_next
+    found = innermost_source(reversed(frames))
+    source = None if found is None else str(found)
+    advice = "Fix the error that the rule raises."
+    place = {"program": kind, "source": source, "explanation": text, "advice": advice}
+    return [Finding("derivative", suspects=("custom rule",), **place)]
 
 
 def _agreements(function: CheckedFunction, say: Any = lambda step: None) -> Iterator[Any]:
@@ -138,15 +159,17 @@ def _wrong_rule(step: Instruction, operands: Sequence[np.ndarray], graph: Graph)
     if program is None or not all(map(is_array, program[0].inputs)):
         return None
     alone, arguments = program
-    function = CheckedFunction(lambda *values: evaluate_graph(alone, values), arguments)
+    function = CheckedFunction.of_graph(alone, arguments)
     agreements = _agreements(function) if function.has_derivatives else ()
     wrong = next((agreement for agreement in agreements if agreement[3].excess > 1), None)
     if wrong is None:
         return None
     mode, _, shape, agreement = wrong
     suspect = _declared_by(step) or "derivative rule"
+    custom = next(filter(None, map(described_rule, _operations(step))), None)
     text = f"the {mode} derivative of {step.op.builder_name} differs from finite differences "
     text += f"by {agreement.relative:.1e} of its size{_REASONS[suspect]}"
+    text += f": {custom}" if custom else ""
     where, values = None, {}
     if mode == "forward":
         where = tuple(map(int, np.unravel_index(agreement.element, shape.dimensions)))
@@ -164,10 +187,7 @@ _REASONS = {
 
 def _declared_by(step: Instruction) -> str | None:
     """Who asks for another derivative, there or in a program that runs there."""
-    inside = [
-        inner_step for graph in step.op.computations for inner_step in graph_parts.every_step(graph)
-    ]
-    operations = [candidate.op for candidate in (step, *inside)]
+    operations = _operations(step)
     if any(isinstance(operation, CustomDerivativeCall) for operation in operations):
         return "custom rule"
     return (
@@ -175,3 +195,9 @@ def _declared_by(step: Instruction) -> str | None:
         if any(type(operation) is StopGradient for operation in operations)
         else None
     )
+
+
+def _operations(step: Instruction) -> list[Any]:
+    """The operation of an instruction, and those of the programs that it runs."""
+    inside = (inner for graph in step.op.computations for inner in graph_parts.every_step(graph))
+    return [candidate.op for candidate in (step, *inside)]

@@ -150,14 +150,16 @@ _MOST_TRIPS = 8
 Run = tuple[Graph, Sequence[Any]]
 
 
-def inner_runs(step: Instruction, operands: Sequence[Any]) -> Iterator[Run] | None:
+def inner_runs(
+    step: Instruction, operands: Sequence[Any], trips: int = _MOST_TRIPS
+) -> Iterator[Run] | None:
     """The programs that an instruction runs on some operands, and the operands of each, in order.
 
     None where it is not made of programs: those that run for every element of an array, as in a
-    reduction, are not followed.
+    reduction, are not followed. Of a loop, the first `trips` iterations are.
     """
     if step.op.name == "While":
-        return _of_loop(step.op.condition, step.op.body, operands)
+        return _of_loop(step.op.condition, step.op.body, operands, trips)
     if step.op.name == "Conditional":
         return iter([(step.op.branches[step.op.chosen(operands[0])], operands[1:])])
     if is_lowered(step.op) and step.op.computations:
@@ -165,8 +167,8 @@ def inner_runs(step: Instruction, operands: Sequence[Any]) -> Iterator[Run] | No
     return None
 
 
-def _of_loop(condition: Graph, body: Graph, values: Sequence[Any]) -> Iterator[Run]:
-    for _ in range(_MOST_TRIPS):
+def _of_loop(condition: Graph, body: Graph, values: Sequence[Any], trips: int) -> Iterator[Run]:
+    for _ in range(trips):
         yield condition, values
         if not reference_graph(condition, values)[0]:
             return

@@ -67,13 +67,40 @@ class Search:
             made = max([self._error(result, values) for result in inexact], default=0.0)
             if made / read > after / before:
                 worst, before, after = step, read, made
-        if worst is None:
-            return None
+        lost = self._lost_range(output, worst)
+        if lost is not None or worst is None:
+            return lost
         text = "each instruction is right on the operands that it gets, but in "
         text += f"{worst.op.builder_name} a relative error of {before:.1e} in its operands becomes "
         text += f"{after:.1e}"
         finding = Finding("cancellation", explanation=text, ulp=self._ulp(worst, name))
         return finding.at(worst, self.measured.graph, self.kind)
+
+    def _lost_range(self, output: Value, worst: Instruction | None) -> Finding | None:
+        """The overflow or underflow that makes a finite output wrong, if there is one."""
+        values, truth = self.measured.reference, self.measured.truth
+        for step in graph_parts.needed_for(output, self.measured.graph):
+            for result in filter(lambda x: graph_parts.is_inexact(x.shape), step.results):
+                ours, exact = values[result], truth[result]
+                overflows = ~np.isfinite(comparison.wide(ours)) & np.isfinite(exact)
+                if overflows.any():
+                    return self._range_finding("overflow", step, result, overflows)
+                if step is worst:
+                    tiny = float(comparison.real_part_info(ours.dtype).smallest_normal)
+                    lost = (ours == 0) & (exact != 0) & (np.abs(exact) < tiny)
+                    if lost.any():
+                        return self._range_finding("underflow", step, result, lost)
+        return None
+
+    def _range_finding(self, kind: str, step: Instruction, result: Value, where: Any) -> Finding:
+        index = tuple(int(n) for n in np.argwhere(where)[0])
+        ours, exact = (x[result][index] for x in (self.measured.reference, self.measured.truth))
+        text = f"{step.op.builder_name} gives {ours} for finite operands: {exact:.3g}, the value "
+        text += f"in double, does not fit {result.shape}; later instructions make a wrong number "
+        text += "of it"
+        shown = {"in double": str(exact), REFERENCE: str(ours)}
+        finding = Finding(kind, element=index or None, values=shown, explanation=text)
+        return finding.at(step, self.measured.graph, self.kind)
 
     def _error(self, value: Value, values: dict[Value, np.ndarray]) -> float:
         """The relative error of a value; by disturbance, where double is all that there is."""
@@ -100,14 +127,14 @@ class Search:
             if step in needed and rounded.isdisjoint(step.results):
                 text = f"{name} returns a wrong result of {step.op.builder_name} in this program,"
                 text += f" but the right one for this instruction on its own; {free}"
-                finding = Finding("whole", suspects=(name,), explanation=text)
+                finding = Finding("compiler", suspects=(name,), explanation=text)
                 return finding.at(step, self.measured.graph, self.kind)._replace(
                     ulp=self._ulp(step, name)
                 )
         if output in rounded:
             return None
         text = f"{name} returns a wrong {label}; each instruction on its own is right, and {free}"
-        return Finding("whole", self.kind, suspects=(name,), explanation=text)
+        return Finding("compiler", self.kind, suspects=(name,), explanation=text)
 
     def decision(self, name: str) -> Finding | None:
         """The first instruction whose integers or booleans an evaluator has otherwise."""

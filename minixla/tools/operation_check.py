@@ -201,7 +201,7 @@ def _checked(
             enter(_SECOND, "parts", _first_line(error))
         except DerivativeError as error:
             is_lacking = any(reason in str(error) for reason in _LACKING)
-            enter(_SECOND, "not evaluated" if is_lacking else FAILED, _first_line(error))
+            enter(_SECOND, "not run" if is_lacking else FAILED, _first_line(error))
         except Exception as error:  # a rule may raise anything
             enter(_SECOND, FAILED, f"{type(error).__name__}: {_first_line(error)}")
 
@@ -257,7 +257,7 @@ def _verdict(evaluator: str, rows: Sequence[Row]) -> tuple[str, str]:
     bad = [row for row in rows if row.verdict in BAD]
     if bad:
         return bad[0].verdict, f"{bad[0].value}: {bad[0].note}".rstrip(": ")
-    left = [row for row in rows if row.verdict == "not evaluated"]
+    left = [row for row in rows if row.verdict == "not run"]
     if not left:
         return "ok", ""
     # StableHLO's interpreter does not know everything; the others must run what is there.
@@ -268,4 +268,4 @@ def _verdict(evaluator: str, rows: Sequence[Row]) -> tuple[str, str]:
     is_lacking = evaluator in ("interpreter", "all", "finite differences") or any(
         reason in row.note for row in left for reason in reasons
     )
-    return ("not evaluated" if is_lacking else FAILED), f"{left[0].value}: {left[0].note}"
+    return ("not run" if is_lacking else FAILED), f"{left[0].value}: {left[0].note}"

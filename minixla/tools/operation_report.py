@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from minixla.core.tables import Report, Table, shown_number
-from minixla.tools.reports import Finding
+from minixla.tools.reports import BAD, Finding
 
 FAILED = "fails"
-BAD = ("parts", "inaccurate", FAILED)
 
 
 class Check(NamedTuple):
@@ -19,7 +18,7 @@ class Check(NamedTuple):
         case: which case, and how it was varied.
         check: an evaluator, or `second derivatives`, `sharding rule`, `reference`.
         ulp: the largest error of all values, in units of the last place.
-        verdict: "ok", "parts", "inaccurate", "fails" or "not evaluated".
+        verdict: "ok", "parts", "inaccurate", "fails" or "not run".
         note: why.
     """
 

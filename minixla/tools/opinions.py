@@ -16,7 +16,7 @@ import numpy as np
 from minixla.core.errors import MinixlaError, TransformError, explain
 from minixla.core.graph import Graph, Instruction
 from minixla.core.shapes import Shape
-from minixla.tools import comparison, evaluators, graph_parts
+from minixla.tools import comparison, evaluators, graph_parts, ranges
 from minixla.tools.comparison import Comparison
 from minixla.tools.evaluators import REFERENCE, Evaluator, NotEvaluated
 from minixla.tools.reports import Finding
@@ -127,7 +127,28 @@ class Opinions:
         text += f"the reference in double by up to {found.ulp:.3g} ulp, {found.bound:.3g} allowed; "
         text += f"suspected: {' or '.join(suspects)}"
         place = {"element": found.worst, "values": values, "explanation": text, "ulp": found.ulp}
+        if reason := _odd_operands(step, measured.operands, found.worst, suspects):
+            kind, text = reason
+            place["explanation"] += f"; {text}"
+            return Finding(kind, suspects=() if kind == "cast out of range" else suspects, **place)
         return Finding("rule", suspects=suspects, **place)
+
+
+def _odd_operands(
+    step: Instruction, operands: Sequence[Any], index: tuple[int, ...], suspects: tuple[str, ...]
+) -> tuple[str, str] | None:
+    """The kind and the reason of a difference that the operands of an element explain."""
+    arrays = [x for x in operands if isinstance(x, np.ndarray) and x.ndim in (0, len(index))]
+    if not step.op.is_elementwise or not arrays:
+        return None
+    if len(arrays) == 1 and ranges.outside(step, arrays[0]).any():
+        return "cast out of range", "the result of a cast out of range depends on the backend"
+    for array in arrays if suspects == ("XLA",) else ():
+        if array.dtype.kind == "f" and array.dtype.itemsize >= 4:
+            number = abs(array[index if array.ndim else ()])
+            if 0 < number < np.finfo(array.dtype).smallest_normal:
+                return "underflow", "XLA:CPU takes subnormal numbers for zero"
+    return None
 
 
 def _digest(operand: Any) -> Any:
@@ -151,7 +172,7 @@ class _Opinion(NamedTuple):
         """Whether two that are off are much nearer to each other than to the truth."""
         ours, theirs = self.results[self.output], other.results[self.output]
         apart = comparison.compared(ours, comparison.wide(theirs), np.ones(ours.shape)).error
-        return apart <= self.comparison.error / 8
+        return apart <= self.comparison.error / 8 and apart < np.inf
 
 
 def _suspects(asked: dict[str, _Opinion], readers: frozenset[str]) -> tuple[str, ...]:

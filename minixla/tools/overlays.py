@@ -70,8 +70,13 @@ _SPECIAL = {
     "NaN is made here": "#e57373",
 }
 #: The kinds that `Finding` tells apart, the worst first.
-_FINDINGS = {"rule": _RED, "derivative": "#ce93d8", "cancellation": _ORANGE, "decision": _YELLOW}
-_FINDINGS |= {"whole": _WHOLE}
+_FINDINGS = {"rule": _RED, "derivative": "#ce93d8"}
+_FINDINGS |= dict.fromkeys(
+    ("invalid", "zero times infinity", "division by zero", "overflow", "cast out of range"),
+    "#e57373",
+)
+_FINDINGS |= {"underflow": _ORANGE, "cancellation": _ORANGE, "decision": _YELLOW}
+_FINDINGS |= {"compiler": _WHOLE}
 #: JSON has no infinity: this stands for it.
 _LARGEST = sys.float_info.max
 _ULPS = ((0.5, _GREEN), (8.0, "#e6ee9c"), (64.0, _YELLOW), (4096.0, _ORANGE), (_LARGEST, _RED))

@@ -7,6 +7,7 @@ import numpy as np
 
 from minixla.core.graph import Graph, Instruction
 from minixla.core.tables import Report, Table, plain, shown_number
+from minixla.tools.evaluators import DIFFERENCES
 from minixla.tools.graph_parts import node_name
 
 KINDS = {"result": "function", "jvp": "forward derivative", "vjp": "reverse derivative"}
@@ -25,18 +26,57 @@ class Row(NamedTuple):
     share: float | None = None  # that of an element in units of what rounding explains there
     bound: float | None = None  # what it explains at that element, in ulp
     #: "ok", "parts" (the error is larger than rounding explains), "inaccurate" (it is explained,
-    #: but half of the digits are lost) or "not evaluated".
-    verdict: str = "not evaluated"
+    #: but half of the digits are lost), "not finite" (a NaN or an infinity where the value in
+    #: double is a number or another infinity), "NaN" (all agree on NaN, and no input is NaN),
+    #: "fails" (a rule raised an error) or "not run".
+    verdict: str = "not run"
     note: str = ""  # why
+
+
+#: The verdicts that a right program does not have.
+BAD = ("parts", "inaccurate", "not finite", "NaN", "fails")
+
+#: The kinds of findings about the program itself, on which all backends may agree.
+FAULTS = (
+    "overflow",
+    "underflow",
+    "division by zero",
+    "invalid",
+    "zero times infinity",
+    "cast out of range",
+)
+
+#: The kinds of findings, and what to do about each.
+ADVICE = {
+    "overflow": "Scale the operands, compute with logarithms, or use a wider element type.",
+    "underflow": "Scale the operands, compute with logarithms, or use a wider element type.",
+    "division by zero": "Keep the operand away from the pole: add an epsilon inside the operation, "
+    "or select a safe operand with `where` before it.",
+    "invalid": "Keep the operands inside the domain of the operation: select safe operands with "
+    "`where` before it.",
+    "zero times infinity": "Select a safe operand with `where` before the operation, or define the "
+    "derivative with mx.custom_jvp.",
+    "cast out of range": "Clip or scale the operand to the range of the element type, or choose a "
+    "type with a larger range.",
+    "cancellation": "Rewrite the expression without a difference of nearly equal values, or use a "
+    "wider element type.",
+    "decision": "Do not compare or round values that rounding errors move across the threshold.",
+    "rule": "Compare the suspected rule or backend with the specification of the operation.",
+    "derivative": "Compare the derivative rule with the derivative of the function.",
+    "compiler": "Reduce the program to the instructions before this one, and report it with the "
+    "version of the compiler.",
+}
 
 
 class Finding(NamedTuple):
     """Where evaluators part, or digits are lost."""
 
+    #: A key of ADVICE. In those of FAULTS the program is at fault, whatever runs it; "zero times
+    #: infinity" is in the derivative of an operation.
     #: "rule" (on the same operands an evaluator gives something else), "cancellation" (each
     #: instruction is right, but here small errors become large), "decision" (rounding decides a
     #: comparison or a rounding to integers differently), "derivative" (a rule differs from finite
-    #: differences), "whole" (only the program as a whole parts).
+    #: differences), "compiler" (only the compiled program as a whole differs).
     kind: str
     program: str = "result"  # or "jvp" or "vjp"
     instruction: int | None = None  # its number in the program, counted from 0
@@ -52,6 +92,7 @@ class Finding(NamedTuple):
     #: The instruction's name in pictures of the checked program; "" where the derivatives' is meant
     #: or no instruction.
     node: str = ""
+    advice: str = ""  # one sentence on what to change; default: that of the kind
 
     def at(self, step: Instruction, graph: Graph, program: str) -> "Finding":
         """It with its place: an instruction of a graph, a program of a kind."""
@@ -82,6 +123,7 @@ class Finding(NamedTuple):
             lines.append(f"  {where}{', '.join(texts)}")
         if self.source is not None:
             lines.append(f"  called at {self.source}")
+        lines.append(f"  {self.advice or ADVICE[self.kind]}")
         return "\n".join(lines)
 
 
@@ -101,8 +143,8 @@ class CrossCheckReport(Report):
 
     @property
     def ok(self) -> bool:
-        """Whether all who could be asked agree, and no value has lost half of its digits."""
-        return not self._bad()
+        """Whether two independent backends agree on every value, and no row is in `BAD`."""
+        return not self._bad() and not self._unconfirmed()
 
     @property
     def rows_of_outputs(self) -> list[list[Row]]:
@@ -112,13 +154,27 @@ class CrossCheckReport(Report):
 
     def _bad(self) -> list[int]:
         verdicts = enumerate(row.verdict for row in self.rows)
-        return [number for number, verdict in verdicts if verdict in ("parts", "inaccurate")]
+        return [number for number, verdict in verdicts if verdict in BAD]
+
+    def _unconfirmed(self) -> list[str]:
+        """The values that fewer than two independent backends have evaluated."""
+        # Of a derivative that does not exist the only row is that of "all".
+        backends: dict[str, set[str]] = {
+            row.value: set() for row in self.rows if row.evaluator not in ("all", DIFFERENCES)
+        }
+        for row in self.rows:
+            if row.verdict == "ok" and row.value in backends:
+                # XLA is one backend, on any number of devices.
+                backends[row.value].add(row.evaluator.split(",")[0])
+        return [name for name, names in backends.items() if len(names - {DIFFERENCES}) < 2]
 
     def _shown(self) -> tuple[str, list[Table], list[str]]:
         numbers = [[*map(shown_number, row[3:6])] for row in self.rows]
         cells = [[*x[:3], *n, x.verdict, x.note] for x, n in zip(self.rows, numbers, strict=True)]
-        bad, asked = self._bad(), sum(row.verdict != "not evaluated" for row in self.rows)
+        bad, asked = self._bad(), sum(row.verdict != "not run" for row in self.rows)
         outcome = f"{len(bad)} of {asked} comparisons fail" if bad else "ok"
+        if not bad and (missing := self._unconfirmed()):
+            outcome = f"fewer than two backends evaluated {', '.join(missing[:4])}"
         table = Table(_COLUMNS, cells, bad)
         return f"cross_check of {self.name}: {outcome}", [table], list(map(str, self.findings))
 

@@ -119,8 +119,9 @@ class Measured:
         self._samples += 1
         with np.errstate(all="ignore"):
             for value, largest in self._spread.items():
-                # Of NaN and a number the number.
-                np.fmax(largest, np.abs(sample[value].data - self.truth[value]), out=largest)
+                moved = np.abs(sample[value].data - self.truth[value])
+                # An infinity explains no error.
+                np.fmax(largest, np.where(np.isfinite(moved), moved, 0.0), out=largest)
         return True
 
     @functools.cached_property

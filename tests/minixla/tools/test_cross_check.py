@@ -64,7 +64,6 @@ AGREEING = {
     # Where a step of difference quotients is a few units in the last place.
     "large arguments": (lambda x: (mnp.sin(x), x - 1e10), [np.array([1e4, 1e7, 1e10], "f4")]),
     "a large argument beside small ones": (lambda x: x * x, [np.array([1e10, 1, -1e-3], "f4")]),
-    "not finite in some places": (lambda x, y: mnp.log(x) * y, [np.array([-1, 0, 1], "f4"), 2.0]),
     "real and complex": (lambda x, z: (x * z, mnp.sin(x)), [random(3), random(3) * (1 + 2j)]),
     "a collective": (mx.vmap(lambda x: mx.psum(x, "i"), axis_name="i"), [random(2, 3)]),
     "inside jit": (mx.jit(lambda x: mx.jit(mnp.tanh)(x) * 2), [random(3)]),
@@ -75,7 +74,7 @@ AGREEING = {
 def test_evaluators_agree(name):
     report = mx.cross_check(AGREEING[name][0], *AGREEING[name][1])
     assert report.ok, report
-    asked = {row.evaluator for row in report.rows if row.verdict != "not evaluated"}
+    asked = {row.evaluator for row in report.rows if row.verdict != "not run"}
     assert {"reference", "interpreter", "XLA"} <= asked
 
 
@@ -150,7 +149,7 @@ def test_rounding_decides_an_integer():
 def test_what_the_interpreter_cannot_do_is_no_failure():
     report = mx.cross_check(lambda x: ops.cholesky(x @ x.T + 5 * mnp.eye(3)), random(3, 3))
     assert report.ok, report
-    notes = {row.note for row in report.rows if row.verdict == "not evaluated"}
+    notes = {row.note for row in report.rows if row.verdict == "not run"}
     assert notes == {"StableHLO's interpreter does not know cholesky"}
 
 
@@ -177,7 +176,7 @@ def test_known_errors_of_the_interpreter_are_no_failures(reason):
         report = mx.cross_check(function, *operands)
     assert report.ok, report
     (row,) = [r for r in report.rows if r.evaluator == "interpreter" and r.value == "result"]
-    assert row.verdict == "not evaluated" and reason in row.note
+    assert row.verdict == "not run" and reason in row.note
 
 
 def test_what_cannot_be_checked():
@@ -246,7 +245,7 @@ def test_what_has_a_reverse_derivative_alone_is_checked_in_reverse(against):
     for evaluator in ["reference", "interpreter", "XLA", "finite differences", *others]:
         assert verdicts["gradient of args[0]", evaluator] == "ok"
     (row,) = [row for row in report.rows if row.value.startswith("tangent")]
-    assert (row.evaluator, row.verdict, row.shape) == ("all", "not evaluated", "f32[]")
+    assert (row.evaluator, row.verdict, row.shape) == ("all", "not run", "f32[]")
     assert "can't apply forward-mode autodiff" in row.note
     assert row.note in str(report)
 
@@ -256,7 +255,7 @@ def test_a_jax_function_without_a_forward_derivative():
     assert report.ok, report
     rows = {row.value: row for row in report.rows if row.evaluator == "JAX"}
     assert rows["gradient of args[0]"].verdict == "ok"
-    assert rows["tangent of result"].verdict == "not evaluated"
+    assert rows["tangent of result"].verdict == "not run"
     assert "forward-mode" in rows["tangent of result"].note
 
 
@@ -295,7 +294,7 @@ def test_an_evaluator_of_the_users():
         row.value: (row.verdict, row.note) for row in report.rows if row.evaluator == "NumPy"
     }
     assert verdicts["result"] == ("ok", "")
-    assert verdicts["gradient of args[0]"] == ("not evaluated", "constant is not known")
+    assert verdicts["gradient of args[0]"] == ("not run", "constant is not known")
 
 
 BAD_EVALUATORS = {

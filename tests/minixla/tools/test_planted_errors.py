@@ -296,7 +296,7 @@ def test_an_error_of_the_whole_program_alone(monkeypatch):
     report = mx.cross_check(lambda x: mnp.sin(mnp.exp(x)), random(3), gradients=False)
     assert [row.evaluator for row in report.rows if row.verdict == "parts"] == ["XLA"]
     (finding,) = report.findings
-    assert (finding.kind, finding.suspects) == ("whole", ("XLA",))
+    assert (finding.kind, finding.suspects) == ("compiler", ("XLA",))
 
 
 def test_a_scan_is_followed_inside(plant):
@@ -360,7 +360,7 @@ def test_rounding_is_not_blamed_where_nothing_is_rounded(name, xla_is_wrong_as_a
     assert {row.evaluator for row in bad} == {"XLA"}, report
     assert not any("rounding" in row.note for row in report.rows)
     assert {each for finding in report.findings for each in finding.suspects} == {"XLA"}, report
-    assert {finding.kind for finding in report.findings} == {"whole"}
+    assert {finding.kind for finding in report.findings} == {"compiler"}
 
 
 def partly_rounded(i, x):
