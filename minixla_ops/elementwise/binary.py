@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core import ELEMENT_TYPES, element_type, register
+from minixla.core import ELEMENT_TYPES, REGISTRY, element_type, register
 from minixla.core.builders import derived
 from minixla.core.linear import add_cotangents
 from minixla.core.operation_docstrings import joined, sections
@@ -124,14 +124,19 @@ class Div(Binary):
         """The operation on a tangent or cotangent."""
         return divided(change, divisor)
 
-    def times(self, change: Array, factor: Array) -> Array:
-        """The product of a tangent or cotangent with a factor."""
-        return scaled(change, factor)
+    def times(self, change: Array, result: Array) -> Array:
+        """The product of the result with a tangent or cotangent.
+
+        In imported programs it is 0 where either is: 1 / (1 + exp(x)) is 0 where exp(x) overflows.
+        """
+        if in_imported_program():
+            return REGISTRY["MulNoNan"](either=True)(change, result)
+        return result * change
 
     def jvp(self, primals, tangents, results):
         left, right = tangents
         if right is not None:
-            change = self.times(right, results) if in_imported_program() else results * right
+            change = self.times(right, results)
             left = -change if left is None else left - change
         return self.over(left, primals[1])
 

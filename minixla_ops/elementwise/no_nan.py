@@ -79,5 +79,5 @@ class DivNoNan(Div):
     def over(self, change, divisor):
         return self(change, divisor)
 
-    def times(self, change, factor):
-        return MulNoNan(either=True)(change, factor)
+    def times(self, change, result):
+        return MulNoNan(either=True)(change, result)
