@@ -11,7 +11,7 @@ from minixla_ops.collectives import collective_joins, collective_passing, ragged
 from minixla_ops.control_flow import conditional, loops, map, scan
 from minixla_ops.dump_only.async_pairs import BUILDERS as _BUILDERS
 from minixla_ops.dynamic_sizes import dimension_sizes, dynamic_reshape
-from minixla_ops.elementwise import conversion, operators, selection, special_functions
+from minixla_ops.elementwise import conversion, no_nan, operators, selection, special_functions
 from minixla_ops.elementwise.accuracy import ResultAccuracy
 from minixla_ops.elementwise.binary import binary_builder as _binary_builder
 from minixla_ops.elementwise.families import Binary as _Binary

@@ -136,7 +136,8 @@ def _refused(source: str | bytes, refusal: Refusal) -> ImportError_:
         problem = "the bytes are neither text, MLIR's bytecode nor what jax.export serialized"
         return explain(ImportError_, SUBJECT, problem, details, ADVICE)
     if not refusal.died:
-        return located(refusal.place, problem, (), refusals.advice_for(problem), source)
+        words = refusals.in_words(problem)
+        return located(refusal.place, words, (), refusals.advice_for(problem), source)
 
     def dies(part: str) -> bool:
         refusal = refusal_of(part)

@@ -30,6 +30,10 @@ _NAME = (
 _OWN = r"(?:stablehlo|chlo|func)"
 #: What to do, by the beginnings of what MLIR's parser says; its verifier says all else.
 _PARSER_SAYS = {
+    r'.*!"?quant\b': (
+        "Convert the program to floats and integers first, for example with StableHLO's pass "
+        "stablehlo-legalize-quant-to-math."
+    ),
     r"custom op 'HloModule'": _HLO,
     rf"custom op '{_OWN}\.|unregistered operation '{_OWN}\.": _NAME,
     r"custom op '\w+\.|Dialect `|.*\bunregistered\b": DIALECTS,
@@ -47,6 +51,7 @@ _PARSER_SAYS = {
     r"(un)?expected|unterminated|invalid|use of|redefinition|undefined|undeclared|reference to|"
     r"operation location alias|custom op|attempting|elements hex|cannot name": SYNTAX,
 }
+_QUANTIZED = re.compile(r"""!"?quant"?[.<]"?(\w+<.*?>)(?=["`>,]|$)""")
 #: See `minixla.engine.text_positions`.
 located = partial(text_positions.located, SUBJECT)
 refused_at = partial(text_positions.refused_at, SUBJECT)
@@ -71,6 +76,14 @@ def first_failing(text: str, fails: Callable[[str], bool]) -> tuple[int, bool]:
     )
     *before, last = lines[:count]
     return len("".join(before)) + len(last) - len(last.lstrip()), count == len(lines)
+
+
+def in_words(problem: str) -> str:
+    """What MLIR complains about, in our words for types that graphs do not have."""
+    match = _QUANTIZED.search(problem)
+    if match is None:
+        return problem
+    return f"the quantized type !quant.{match[1]} is not supported: XLA's operations do not take it"
 
 
 def advice_for(problem: str) -> str:

@@ -17,6 +17,7 @@ from minixla import interop
 from minixla.core import Graph, Shape
 from minixla.core.errors import ImportError_
 from minixla.interop import ImportedProgram
+from minixla.interop.hlo.reading import is_serialized
 from minixla.interop.sharding_passes import read_program as read_sharded
 from minixla.interop.sharding_passes import run_pass
 from minixla.tools.command_line import BadInput
@@ -31,7 +32,9 @@ _DAMAGES = zipfile.BadZipFile, zlib.error, MemoryError
 
 
 def is_hlo(source: bytes) -> bool:
-    """Whether a file is HLO text."""
+    """Whether a file is HLO text or a serialized HLO module."""
+    if is_serialized(source):
+        return True
     at = None
     while (match := _COMMENT.match(source, at or 0)) and match.end() != at:
         at = match.end()
@@ -62,7 +65,7 @@ def _read(options: argparse.Namespace) -> ImportedProgram:
             if getattr(options, "passes", None):
                 raise BadInput("--pass is for StableHLO modules; HLO's shardings are XLA's")
             shardings = "drop" if drops else "refuse"
-            return interop.import_hlo(source.decode(errors="replace"), shardings=shardings)
+            return interop.import_hlo(_hlo_source(source), shardings=shardings)
         if getattr(options, "passes", None):
             source = options.text = _after_passes(options, source)
         shardings = "drop" if drops else "keep"
@@ -77,6 +80,10 @@ def _read(options: argparse.Namespace) -> ImportedProgram:
     return ImportedProgram(
         flat(read.graph), {name: flat(function.graph) for name, function in read.functions.items()}
     )
+
+
+def _hlo_source(source: bytes) -> str | bytes:
+    return source if is_serialized(source) else source.decode(errors="replace")
 
 
 def _after_passes(options: argparse.Namespace, source: bytes) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 import minixla_ops as ops
-from minixla.core import ELEMENT_TYPES, element_type, register
+from minixla.core import ELEMENT_TYPES, REGISTRY, element_type, register
 from minixla.core.builders import derived
 from minixla.core.linear import add_cotangents
 from minixla.core.operation_docstrings import joined, sections
@@ -16,6 +16,7 @@ from minixla_ops.elementwise import families
 from minixla_ops.elementwise import numpy_special as special
 from minixla_ops.elementwise.families import Binary
 from minixla_ops.helpers.casting import cast
+from minixla_ops.helpers.changes import divided, in_imported_program, scaled
 from minixla_ops.helpers.shorthand import full_like, ones_like
 from minixla_ops.movement.broadcasting import broadcast_operands
 
@@ -83,8 +84,19 @@ class Mul(Binary):
     linear_operands = (0, 1)
     jointly_linear = False
 
+    def jvp(self, primals, tangents, results):
+        if not in_imported_program():
+            return super().jvp(primals, tangents, results)
+        pairs = zip(tangents, reversed(primals), strict=True)
+        return add_cotangents(*[None if t is None else scaled(t, other) for t, other in pairs])
+
     def transpose(self, cotangents, operands, linear):
         lhs, rhs = operands
+        if in_imported_program():
+            return [
+                scaled(cotangents, rhs) if linear[0] else None,
+                scaled(cotangents, lhs) if linear[1] else None,
+            ]
         return [cotangents * rhs if linear[0] else None, lhs * cotangents if linear[1] else None]
 
 
@@ -110,12 +122,21 @@ class Div(Binary):
 
     def over(self, change: Array, divisor: Array) -> Array:
         """The operation on a tangent or cotangent."""
-        return change / divisor
+        return divided(change, divisor)
+
+    def times(self, change: Array, result: Array) -> Array:
+        """The product of the result with a tangent or cotangent.
+
+        In imported programs it is 0 where either is: 1 / (1 + exp(x)) is 0 where exp(x) overflows.
+        """
+        if in_imported_program():
+            return REGISTRY["MulNoNan"](either=True)(change, result)
+        return result * change
 
     def jvp(self, primals, tangents, results):
         left, right = tangents
         if right is not None:
-            change = results * right
+            change = self.times(right, results)
             left = -change if left is None else left - change
         return self.over(left, primals[1])
 
@@ -125,9 +146,9 @@ class Div(Binary):
     def vjp(self, cotangents, operands, results, active):
         if not active[0]:
             # The share of the numerator would be an array more that XLA keeps.
-            return [None, self.over(-cotangents * results, operands[1])]
+            return [None, self.over(self.times(-cotangents, results), operands[1])]
         share = self.over(cotangents, operands[1])
-        return [share, -share * results if active[1] else None]
+        return [share, self.times(-share, results) if active[1] else None]
 
 
 @register

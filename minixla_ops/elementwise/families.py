@@ -15,6 +15,7 @@ from minixla.typing import Array
 from minixla_ops.helpers import GIVEN
 from minixla_ops.helpers.batch_dimensions import align_batches
 from minixla_ops.helpers.casting import cast, widened
+from minixla_ops.helpers.changes import scaled
 from minixla_ops.helpers.shorthand import array_shape
 from minixla_ops.programs.lowering import kept_program
 
@@ -146,12 +147,12 @@ class Unary(Elementwise):
     def jvp(self, primals, tangents, results):
         if self.linear_operands is not None:
             return super().jvp(primals, tangents, results)
-        return tangents[0] * self.derivative(primals[0], results)
+        return scaled(tangents[0], self.derivative(primals[0], results))
 
     def vjp(self, cotangents, operands, results, active):
         if self.linear_operands is not None:
             return super().vjp(cotangents, operands, results, active)
-        return (cotangents * self.derivative(operands[0], results),)
+        return (scaled(cotangents, self.derivative(operands[0], results)),)
 
 
 class Binary(Elementwise):
@@ -183,7 +184,7 @@ class Binary(Elementwise):
         partials = self.derivatives(primals[0], primals[1], results)
         for tangent, partial in zip(tangents, partials, strict=True):
             if tangent is not None:
-                total = add_cotangents(total, tangent * partial())
+                total = add_cotangents(total, scaled(tangent, partial()))
         return total
 
     def vjp(self, cotangents, operands, results, active):
@@ -191,6 +192,6 @@ class Binary(Elementwise):
             return super().vjp(cotangents, operands, results, active)
         partials = self.derivatives(operands[0], operands[1], results)
         return [
-            cotangents * partial() if wanted else None
+            scaled(cotangents, partial()) if wanted else None
             for wanted, partial in zip(active, partials, strict=True)
         ]

@@ -20,6 +20,7 @@ from minixla_ops.elementwise.families import Elementwise
 from minixla_ops.elementwise.operators import power
 from minixla_ops.helpers import GIVEN
 from minixla_ops.helpers.casting import cast
+from minixla_ops.helpers.changes import scaled
 from minixla_ops.helpers.shorthand import (
     add_cotangents,
     array_shape,
@@ -69,7 +70,7 @@ class Incomplete(Elementwise):
                 slope = self.integrand(*primals) if is_known else self._inside(primals, number)
                 nan = full_like(slope, math.nan)
                 slope = REGISTRY["Undefined"]()(results != results, nan, slope)
-                total = add_cotangents(total, tangent * slope)
+                total = add_cotangents(total, scaled(tangent, slope))
         return total
 
     def _inside(self, primals: Sequence[Array], number: int) -> Array:

@@ -276,7 +276,7 @@ class Erf(_SpecialUnary, FloatUnary):
 class _Sum(_Special, Binary):
     """Base class of sums over k >= 0 of powers of x + k, for operands order, x.
 
-    The derivative with respect to the order is not defined, as in JAX. What MLIR writes is NaN
+    The derivative with respect to polygamma's order is not defined, as in JAX. What MLIR writes is NaN
     where x is infinite and the sum 0, and wrong where x is negative. With f the fraction of -x, the
     sum for the exponent -s is that from 1 - f on, and (-1)**s times that from f up to -x, which is
     a difference of two. `numpy` is the sum where x is positive.
@@ -370,6 +370,41 @@ class Zeta(_Sum):
 
     def second(self, order, x):
         return -order * self(order + 1, x)
+
+    def derivatives(self, lhs, rhs, result):
+        return lambda: in_f32(_zeta_by_exponent, lhs, rhs), lambda: self.second(lhs, rhs)
+
+
+#: B(2 j) / (2 j)!, of Bernoulli's numbers.
+_BERNOULLI = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000)
+#: How many terms are summed before the rest is an integral.
+_TERMS = 12
+
+
+def _zeta_by_exponent(s: Array, q: Array) -> Array:
+    """The derivative of zeta(s, q) with respect to s, for s > 1 and q > 0; else NaN.
+
+    Each term of Euler's and Maclaurin's formula (DLMF 25.11.5), differentiated.
+    """
+    is_inside = (s > 1) & (q > 0) & (s < math.inf) & (q < math.inf)
+    two, one = full_like(s, 2), ones_like(q)
+    s, x = ops.select(is_inside, s, two), ops.select(is_inside, q, one)
+    total = full_like(s, 0)
+    for _ in range(_TERMS):
+        total = total - ops.log(x) * ops.pow(x, -s)
+        x = x + 1
+    log, power = ops.log(x), ops.pow(x, -s)
+    total = total - x * power / (s - 1) * (log + 1 / (s - 1)) - 0.5 * log * power
+    # The product s (s + 1) ... (s + 2 j - 2), and the sum of its factors' inverses.
+    product, inverses, power = s, 1 / s, power / x
+    for number, factor in enumerate(_BERNOULLI, 1):
+        total = total + factor * product * (inverses - log) * power
+        for step in (2 * number - 1, 2 * number):
+            product, inverses = product * (s + step), inverses + 1 / (s + step)
+        power = power / (x * x)
+    is_limit = (q == math.inf) & (s > 1) | (s == math.inf) & (q > 1)
+    outside = ops.select(is_limit, full_like(s, 0), full_like(s, math.nan))
+    return ops.select(is_inside, total, outside)
 
 
 @register

@@ -3,17 +3,31 @@
 import inspect
 import re
 from collections.abc import Sequence
+from itertools import compress
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from minixla.core import ELEMENT_TYPES, AnyShape, ElementType, Shape, register
+import minixla_ops as ops
+from minixla.core import ELEMENT_TYPES, REGISTRY, AnyShape, ElementType, Graph, Shape, register
+from minixla.core.derived import jvp_graph, vjp_graphs
 from minixla.core.errors import TransformError, explain
+from minixla.core.linear import add_cotangents, spread
 from minixla.core.stablehlo_text import Layouts
+from minixla.core.symbolic_zeros import call_vjp_graphs
+from minixla.core.tracing import evaluate_graph
+from minixla.typing import Array
+from minixla_ops.elementwise.unary import conjugate
 from minixla_ops.helpers.batch_dimensions import to_front
+from minixla_ops.helpers.shorthand import array_shape, zeros
 from minixla_ops.host.custom_call import REGISTERING, CustomCall, is_registered
 from minixla_ops.linear_algebra.lapack_calls import LETTERS, lapack_layout, sharding_hints
+from minixla_ops.linear_algebra.lapack_programs import PROGRAMS, moved_imaginary_parts, schur_tangents
 from minixla_ops.linear_algebra.lapack_routines import ROUTINES
+from minixla_ops.linear_algebra.matrices import adjoint
+from minixla_ops.linear_algebra.matrices import diagonal as matrix_diagonal
+from minixla_ops.programs.computations import sum_over
+from minixla_ops.programs.lowering import kept_program
 
 _TARGET = re.compile(r"lapack_([sdcz])(\w+)_ffi")
 _TYPES: dict[str, ElementType] = {letter: ELEMENT_TYPES[name] for name, letter in LETTERS.items()}
@@ -83,10 +97,7 @@ class LapackCall(CustomCall):
 
     spec_names = ()
     hlo_name = "custom-call"
-    no_derivative = (
-        "of this routine of LAPACK's it is not known; mx.jit, mx.vmap and mx.reference work, and "
-        "mx.from_jax takes a JAX function with JAX's derivative"
-    )
+    no_derivative = None
 
     def shape(self, *args):
         name, shapes = self.target_name, self.shapes
@@ -139,6 +150,102 @@ class LapackCall(CustomCall):
             results.append(whole.astype(dtypes[shape.dtype.kind]))
         return tuple(results)
 
+    @property
+    def routine(self) -> str:
+        """The name of the routine, without the letter of the element type."""
+        return (lapack_routine(self.target_name) or ("", ""))[1]
+
+    def _program(self, *values: Any) -> Sequence[Any]:
+        """The results for operands and results, by operations that have derivatives."""
+        count = len(values) - len(self.shapes)
+        options = {n: v for n, v in self.options if isinstance(v, bool)}
+        if self.routine in ("sytrd", "hetrd"):
+            options = {"lower": letters(dict(self.options), "uplo") == "L"}
+        return PROGRAMS[self.routine](values[:count], values[count:], **options)
+
+    def _derived(self, operands: Sequence[Any], results: Sequence[Any]) -> Graph:
+        shapes = tuple(map(array_shape, (*operands, *results)))
+        return kept_program(self._program, shapes, self.routine)
+
+    def jvp(self, primals, tangents, results):
+        if self.routine == "gtsv":
+            return None, None, None, self._moved_solution(primals, tangents, results[3]), None
+        if self.routine == "geev":
+            return self._moved_eigenvectors(primals[0], tangents[0], results)
+        if self.routine == "gees":
+            return self._moved_schur_form(primals[0], tangents[0], results)
+        active = [tangent is not None for tangent in tangents]
+        flags = (*active, *[False] * len(results))
+        graph, moving = jvp_graph(self._derived(primals, results), flags)
+        outputs = evaluate_graph(graph, [*primals, *results, *compress(tangents, active)])
+        return tuple(spread(moving, outputs[len(moving) :]))
+
+    @property
+    def linearize(self) -> Any:
+        """The rule of reverse mode for routines with programs; others have their jvp transposed."""
+        if self.routine == "gtsv":
+            return self._transposed_solution
+        return self._by_program if self.routine in PROGRAMS else None
+
+    def _by_program(self, operands: Sequence[Any], active: Sequence[bool]) -> Any:
+        results = self(*operands)
+        graphs = vjp_graphs(self._derived(operands, results), (*active, *[False] * len(results)))
+        _, pullback = call_vjp_graphs(graphs, [*operands, *results])
+        return results, lambda cotangents: pullback(cotangents)[: len(operands)]
+
+    def _moved_solution(self, primals: Any, tangents: Any, x: Array) -> Array:
+        # T x' = b' - T' x
+        *matrix, change = tangents
+        for diagonal, offset in zip(matrix, (-1, 0, 1), strict=True):
+            if diagonal is not None:
+                moved = -(over_columns_of(diagonal, x) * shifted(x, offset))
+                change = add_cotangents(change, moved)
+        return self(*primals[:3], change)[3]
+
+    def _transposed_solution(self, operands: Sequence[Any], active: Sequence[bool]) -> Any:
+        results = self(*operands)
+        below, diagonal, above, _ = operands
+        x, rank = results[3], array_shape(diagonal).rank
+
+        def pullback(cotangents: dict[int, Any]) -> list[Any]:
+            if cotangents.get(3) is None:
+                return [None] * 4
+            turned = shifted(above, -1, rank - 1), diagonal, shifted(below, 1, rank - 1)
+            moved = self(*turned, cotangents[3])[3]
+            shares = [
+                -sum_over(moved * shifted(x, offset), (rank,)) if flag else None
+                for offset, flag in zip((-1, 0, 1), active, strict=False)
+            ]
+            return [*shares, moved if active[3] else None]
+
+        return results, pullback
+
+    def _moved_eigenvectors(self, a: Array, tangent: Array, results: Sequence[Any]) -> Any:
+        *parts, left, right, _ = results
+        values = parts[0] if len(parts) == 1 else ops.complex(*parts)
+        eig, options = REGISTRY["Eig"](vectors=True), dict(self.options)
+        of_values = of_left = of_right = None
+        if letters(options, "compute_left") == "V":
+            turned = eig.jvp([adjoint(a)], [adjoint(tangent)], (conjugate(values), left))
+            of_values, of_left = conjugate(turned[0]), turned[1]
+        if letters(options, "compute_right") == "V":
+            of_values, of_right = eig.jvp([a], [tangent], (values, right))
+        of_parts = [of_values] if len(parts) == 1 else [ops.real(of_values), ops.imag(of_values)]
+        return *of_parts, of_left, of_right, None
+
+    def _moved_schur_form(self, a: Array, tangent: Array, results: Sequence[Any]) -> Any:
+        form, vectors = results[:2]
+        options = dict(self.options)
+        mode: Any = options.get("mode")
+        if letters(options, "mode") != "V":
+            options["mode"] = (mode[0], ord("V")) if isinstance(mode, tuple) else ord("V")
+            _, vectors, *_ = self(a, options=tuple(options.items()))
+        of_form, of_vectors = schur_tangents(tangent, form, vectors)
+        values: list[Any] = [matrix_diagonal(of_form)]
+        if not array_shape(a).element_type.is_complex:
+            values.append(moved_imaginary_parts(of_form, form, results[3]))
+        return of_form, of_vectors, *values, None, None
+
     def hints(self, shapes, results):
         # How a stack may be split over devices.
         signature = _signature(self.target_name)
@@ -190,6 +297,26 @@ def _fits(kind: ElementType, pattern: Sequence[str], shapes: Sequence[AnyShape])
         and len(batches) == 1
         and sizes.get("p", 0) <= min(sizes.get("q", m), sizes.get("s", n))
     )
+
+
+def shifted(value: Array, offset: int, dimension: int | None = None) -> Array:
+    """Elements i + offset in place of i, along the rows of matrices; 0 where there are none."""
+    shape = array_shape(value)
+    at = shape.rank - 2 if dimension is None else dimension
+    if not offset or not shape.dimensions[at]:
+        return value
+    size = shape.dimensions[at]
+    sizes = shape.dimensions
+    none = zeros(shape.with_dimensions((*sizes[:at], 1, *sizes[at + 1 :])))
+    if offset > 0:
+        return ops.concat_in_dim([ops.slice_in_dim(value, 1, size, at), none], at)
+    return ops.concat_in_dim([none, ops.slice_in_dim(value, 0, size - 1, at)], at)
+
+
+def over_columns_of(diagonal: Array, like: Array) -> Array:
+    """An element for each row of matrices, in each column."""
+    shape = array_shape(like)
+    return ops.broadcast_in_dim(diagonal, shape.dimensions, range(shape.rank - 1))
 
 
 _LAYOUTS = "operand_layouts", "result_layouts"

@@ -75,29 +75,12 @@ class Geqrf(_Reflections):
     def lowered(self, a):
         # As LAPACK's geqr2.
         def step(at: Array, a: Array) -> tuple[Array, Array]:
-            column = _numbers(ops.eq, a, -1, at)
-            projection = _sum(a * column, -1)
-            alpha, below = (
-                _sum(projection * _numbers(ops.eq, a, -2, at), -2),
-                projection * _numbers(ops.gt, a, -2, at),
-            )
-            head, side = ops.real(alpha), ops.imag(alpha)
-            rest = _sum(ops.real(below * conjugate(below)), -2) + side * side
-            is_moved = rest != 0
-            size = ops.sqrt(_where(is_moved, rest + head * head, 1))
-            beta = _where(is_moved, ops.select(head < 0, size, -size), head)
-            tau = _where(is_moved, (beta - alpha) / _where(is_moved, beta, 1), 0)
-            scaled = below / _where(is_moved, alpha - beta, 1)
-            vector = scaled + _numbers(ops.eq, a, -2, at)
-            right = a * _numbers(ops.gt, a, -1, at)
+            column = selected_rows(ops.eq, a, -1, at)
+            tau, vector, whole = reflection_of(a, at, at)
+            right = a * selected_rows(ops.gt, a, -1, at)
             right = right - conjugate(tau) * product(vector, product(adjoint(vector), right))
-            whole = (
-                projection * _numbers(ops.lt, a, -2, at)
-                + beta * _numbers(ops.eq, a, -2, at)
-                + scaled
-            )
-            left = a * _numbers(ops.lt, a, -1, at)
-            return tau, left + whole * column + right * _numbers(ops.gt, a, -1, at)
+            left = a * selected_rows(ops.lt, a, -1, at)
+            return tau, left + whole * column + right * selected_rows(ops.gt, a, -1, at)
 
         shape = array_shape(a)
         k = min(shape.dimensions[-2:])
@@ -152,8 +135,8 @@ class HouseholderProduct(_Reflections):
 
     def lowered(self, a, taus):
         def step(at: Array, tau: Array, reflected: Array, a: Array) -> tuple[Array, Array]:
-            projection = _sum(a * _numbers(ops.eq, a, -1, at), -1)
-            vector = projection * _numbers(ops.gt, a, -2, at) + _numbers(ops.eq, a, -2, at)
+            projection = _sum(a * selected_rows(ops.eq, a, -1, at), -1)
+            vector = projection * selected_rows(ops.gt, a, -2, at) + selected_rows(ops.eq, a, -2, at)
             return reflected - tau * product(vector, product(adjoint(vector), reflected)), a
 
         *batch, k = array_shape(taus).dimensions
@@ -163,7 +146,30 @@ class HouseholderProduct(_Reflections):
         return ops.scan(steps, first, step, is_reverse=True)[0]
 
 
-def _numbers(compare: Callable[..., Array], matrix: Array, dimension: int, at: Array) -> Array:
+def reflection_of(a: Array, at: Array, row: Array) -> tuple[Array, Array, Array]:
+    """The reflection that takes column `at` to 0 below a row, in LAPACK's convention.
+
+    Returns:
+        Its factor tau, its vector v, and the column with what is kept of it, and v below the row.
+    """
+    projection = _sum(a * selected_rows(ops.eq, a, -1, at), -1)
+    alpha, below = (
+        _sum(projection * selected_rows(ops.eq, a, -2, row), -2),
+        projection * selected_rows(ops.gt, a, -2, row),
+    )
+    head, side = ops.real(alpha), ops.imag(alpha)
+    rest = _sum(ops.real(below * conjugate(below)), -2) + side * side
+    is_moved = rest != 0
+    size = ops.sqrt(_where(is_moved, rest + head * head, 1))
+    beta = _where(is_moved, ops.select(head < 0, size, -size), head)
+    tau = _where(is_moved, (beta - alpha) / _where(is_moved, beta, 1), 0)
+    scaled = below / _where(is_moved, alpha - beta, 1)
+    vector = scaled + selected_rows(ops.eq, a, -2, row)
+    kept = projection * selected_rows(ops.lt, a, -2, row)
+    return tau, vector, kept + beta * selected_rows(ops.eq, a, -2, row) + scaled
+
+
+def selected_rows(compare: Callable[..., Array], matrix: Array, dimension: int, at: Array) -> Array:
     """1 in the columns (-1) or rows (-2) whose numbers compare so with `at`, 0 in the others."""
     shape = array_shape(matrix)
     sizes = [1] * shape.rank

@@ -20,7 +20,7 @@ class Sent(NamedTuple):
 
     module: bytes  # MLIR's bytecode or text, in which resources stand for large constants
     constants: dict[str, np.ndarray]  # the bytes of each by the resource's name
-    text: str  # MLIR's text of a binary program
+    text: str  # the text of a binary program, MLIR's or HLO's
     tables: dict[str, Any]  # what stands beside an HLO program: see `hlo_protos.translated`
 
 
@@ -43,8 +43,8 @@ class Refusal(Exception):
 def sent(source: str | bytes, stand_ins: Mapping[str, str] | None = None) -> Sent:
     """A program after MLIR has read it elsewhere; Refusal where it is none.
 
-    Bytes are bytecode, a portable artifact, or what jax.export serialized; a text with `stand_ins`
-    is HLO's: see `hlo_protos.translated`.
+    Bytes are bytecode, a portable artifact, or what jax.export serialized. With `stand_ins` the
+    source is HLO text or a serialized HLO module: see `hlo_protos.translated`.
     """
     try:
         data = source.encode() if isinstance(source, str) else source

@@ -115,6 +115,7 @@ def _instruction(fields: dict[int, Any], rest: bytes = b"") -> bytes:
 
 # Numbers of fields: of a module and of its computations, of instructions, and of shapes.
 _COMPUTATION, _ENTRY, _FRAMES, _INSTRUCTION, _PROGRAM, _ROOT = 3, 6, 17, 2, 4, 6
+_ENTRY_NAME = 2
 _NAME, _OPCODE, _SHAPE, _METADATA, _LITERAL = 1, 2, 3, 7, 8
 _TARGET_NAME, _ID, _OPERANDS, _CALLEES, _SHARDING, _CONFIG = 28, 35, 36, 38, 40, 43
 _FRONTEND, _VERSION, _GROUPS, _COMPOSITE, _MESH = 68, 77, 87, 89, 93
@@ -122,8 +123,13 @@ _TYPE, _MEMBERS, _LAYOUT = 2, 4, 5
 _TUPLE = 13
 
 
-def translated(text: str, stand_ins: Mapping[str, str]) -> tuple[bytes, dict[str, Any]]:
+def translated(
+    source: str | bytes, stand_ins: Mapping[str, str]
+) -> tuple[bytes, dict[str, Any], str]:
     """The StableHLO of HLO, as MLIR's bytecode, and what stands beside it; else RuntimeError.
+
+    The source is HLO text, or a serialized HloModuleProto or HloProto. The last result is the HLO
+    text of a serialized module, without large constants.
 
     Computations stand in front of those that call them. Of some opcodes XLA's translation loses
     something: `stand_ins` has `custom-call` for them, or an opcode of the same attributes.
@@ -135,11 +141,31 @@ def translated(text: str, stand_ins: Mapping[str, str]) -> tuple[bytes, dict[str
     `callees` of instructions that call computations; `frontend`, the names of frontend attributes;
     `details` of the instructions that were replaced by stand-ins: `_DETAILS`.
     """
+    is_serialized = isinstance(source, bytes)
+    module = _serialized_module(source) if is_serialized else _module_of_text(source)
+    edited = _Edited(module.as_serialized_hlo_module_proto(), stand_ins, is_serialized)
+    text = module.to_string(_without_large_constants()) if is_serialized else ""
+    return _jax.mlir.hlo_to_stablehlo(edited.data), edited.tables, text
+
+
+def _module_of_text(text: str) -> Any:
     if any(pattern.search(text) for pattern in _SIGNS):
         text = _WRITTEN.sub(_rewritten, text)
-    module = _hlo.hlo_module_from_text(text)
-    edited = _Edited(module.as_serialized_hlo_module_proto(), stand_ins)
-    return _jax.mlir.hlo_to_stablehlo(edited.data), edited.tables
+    return _hlo.hlo_module_from_text(text)
+
+
+def _serialized_module(data: bytes) -> Any:
+    """The module of a serialized HloModuleProto, or of the HloProto that holds one."""
+    fields, _ = _parted(data)
+    if _ENTRY_NAME not in fields and isinstance(fields.get(_NAME), bytes):
+        data = fields[_NAME]
+    return _hlo.HloModule.from_serialized_hlo_module_proto(data)
+
+
+def _without_large_constants() -> Any:
+    options = _hlo.HloPrintOptions()
+    options.print_large_constants = False
+    return options
 
 
 def stablehlo_of_hlo(text: str) -> str:
@@ -163,7 +189,7 @@ def _rewritten(match: re.Match[str]) -> str:
 class _Edited:
     """A program, edited: `data` is XLA's protocol buffer; `tables`, see `translated`."""
 
-    def __init__(self, data: bytes, stand_ins: Mapping[str, str]) -> None:
+    def __init__(self, data: bytes, stand_ins: Mapping[str, str], is_ordered: bool = False) -> None:
         dropped = (_COMPUTATION, _PROGRAM, _FRAMES)
         module, rest = _parted(data, dropped, (_COMPUTATION,))
         computations = [
@@ -171,6 +197,8 @@ class _Edited:
         ]
         self._numbers = {head.get(5, 0): index for index, (head, _) in enumerate(computations)}
         self._stand_ins = stand_ins
+        #: Whether instructions stand in an order of execution; else their ids are in one.
+        self._is_ordered = is_ordered
         self._frames = _frames(module.get(_FRAMES, b""))
         self._known: dict[bytes, int] = {b"": -1}
         entry = self._numbers[module.get(_ENTRY, 0)]
@@ -191,7 +219,7 @@ class _Edited:
         self._shapes = {key: fields[_SHAPE] for key, (fields, _) in by_id.items()}
         self._new = itertools.count(max(by_id, default=0) + 1)
         # Numbered as they stand in the text.
-        parts = [self._instruction(*by_id[key]) for key in sorted(by_id)]
+        parts = [self._instruction(*by_id[key]) for key in (by_id if self._is_ordered else sorted(by_id))]
         self.tables["owners"] += [index] * len(by_id)
         root, _ = by_id[head.get(_ROOT, 0)]
         # The root may give another shape now.

@@ -1,7 +1,7 @@
 """A process in which MLIR reads programs: its readers may die or hang of damaged ones.
 
 Run as a script, by `readers.sent`. A request is its number, a program (text, or bytes in binary
-form) and, for HLO's text, what stands for opcodes that XLA's translation lacks. A reply is the
+form) and, for HLO, what stands for opcodes that XLA's translation lacks. A reply is the
 number and what becomes the arguments of `Sent` or of `Refusal`.
 """
 
@@ -199,7 +199,9 @@ def _answer(request: Any, arrays: list[np.ndarray]) -> tuple[dict[str, Any], lis
         with limits(seconds, _BYTES + len(data) * _BYTES_PER_BYTE):
             source: Any = data.decode() if is_text else data
             if stand_ins is not None:
-                source, tables = hlo_protos.translated(source, stand_ins)
+                source, tables, hlo_text = hlo_protos.translated(source, stand_ins)
+                blocks, _ = _read(source, False)
+                return {"text": hlo_text, "tables": tables}, blocks
             blocks, text = _read(source, not is_text)
             return {"text": text, "tables": tables}, blocks
     except Exception as error:  # whatever it meets in damaged bytes, the other side is told

@@ -1,4 +1,4 @@
-"""import_hlo: HLO text as functions of ours."""
+"""import_hlo: HLO text and serialized HLO modules as functions of ours."""
 
 import re
 from collections.abc import Iterator
@@ -9,6 +9,7 @@ from minixla.core.errors import ImportError_, TransformError, explain
 from minixla.core.shapes import TOKEN
 from minixla.core.tracebacks import api_boundary
 from minixla.interop.hlo.module import HloModule
+from minixla.interop.hlo.reading import opened
 from minixla.interop.hlo.text import SUBJECT, HloText
 from minixla.interop.importing import ImportedProgram
 from minixla.interop.progress import shown_progress
@@ -18,7 +19,7 @@ from minixla_ops import create_token
 
 # Transformations and XLA recurse over calls within each other.
 _DEEPEST = 100
-_ADVICE = "Give HLO text, or the path of a file that holds it."
+_ADVICE = "Give HLO text, a serialized HLO module, or the path of a file that holds one."
 _LOST = (
     'Give shardings="drop" to import the program without '
     "them. Before XLA's partitioner a program computes the same on one device; after it, it is the "
@@ -41,8 +42,9 @@ def import_hlo(source: ProgramText, *, shardings: Shardings = "refuse") -> Impor
 
     Args:
         source: HLO text as XLA prints it, optimised or not (`lowered.as_text("hlo")`,
-            `compiled.as_text()`, files of `--xla_dump_to`), as a string or bytes; or a path (a
-            string that ends in .hlo or .txt is one).
+            `compiled.as_text()`, files of `--xla_dump_to`), as a string or bytes; the bytes of a
+            serialized HloModuleProto or HloProto (`--xla_dump_hlo_as_proto`); or a path (a string
+            that ends in .hlo, .txt or .pb is one).
         shardings: what to do with `sharding=` attributes by which devices hold different parts of
             values: `refuse` raises ImportError_, `drop` leaves them out.
 
@@ -64,14 +66,8 @@ def import_hlo(source: ProgramText, *, shardings: Shardings = "refuse") -> Impor
         >>> mx.import_hlo(text)(np.float32(2))
         Array(3., dtype=float32)
     """
-    source = content(source, (".hlo", ".txt"), SUBJECT, _ADVICE)
-    try:
-        text = HloText(source if isinstance(source, str) else source.decode())
-    except UnicodeDecodeError as error:
-        details = [f"{len(source)} bytes that begin with {source[:16]!r}", str(error)]
-        raise explain(
-            ImportError_, SUBJECT, "the bytes are not valid UTF-8 text", details, _ADVICE
-        ) from None
+    source = content(source, (".hlo", ".txt", ".pb"), SUBJECT, _ADVICE)
+    text = opened(source)
     if shardings != "drop":
         _refuse_shardings(text)
     with shown_progress(SUBJECT) as say:

@@ -3,11 +3,11 @@
 import re
 from typing import Any
 
-from minixla.core.errors import ImportError_
+from minixla.core.errors import ImportError_, explain
 from minixla.engine.readers import Refusal, Sent, sent
 from minixla.engine.text_positions import check_characters
 from minixla.interop.hlo.operations import STAND_INS
-from minixla.interop.hlo.text import ADVICE, HloText
+from minixla.interop.hlo.text import ADVICE, SUBJECT, HloText
 from minixla.interop.reading import read_module, refusal_of
 from minixla.interop.refusals import first_failing
 
@@ -64,6 +64,39 @@ def read(source: HloText) -> tuple[Any, Sent]:
     return read_module(module.module), module
 
 
+#: What text does not contain, and every serialized module does.
+_CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+_SEEN = 4096
+
+
+def is_serialized(source: bytes) -> bool:
+    """Whether bytes begin like a serialized HloModuleProto or HloProto."""
+    return source.startswith(b"\n") and _CONTROLS.search(source, 0, _SEEN) is not None
+
+
+def opened(source: str | bytes) -> HloText:
+    """The text of a program; that of a serialized module is XLA's, without large constants."""
+    if isinstance(source, str):
+        return HloText(source)
+    if not is_serialized(source):
+        try:
+            return HloText(source.decode())
+        except UnicodeDecodeError as error:
+            raise _unreadable(source, str(error)) from None
+    try:
+        program = sent(source, STAND_INS)
+    except Refusal as refusal:
+        said = _STATUS.sub("", refusal.problem.strip(), count=1).partition("\n")[0]
+        raise _unreadable(source, "XLA's reader dies of them: " * refusal.died + said) from None
+    return HloText(program.text, program)
+
+
+def _unreadable(source: bytes, said: str) -> ImportError_:
+    problem = "the bytes are neither HLO text nor a serialized HloModuleProto or HloProto"
+    details = [f"{len(source)} bytes that begin with {source[:16]!r}", said[:500]]
+    return explain(ImportError_, SUBJECT, problem, details, ADVICE)
+
+
 def _check(source: HloText) -> None:
     text = source.text
     if not text.lstrip():
@@ -74,6 +107,8 @@ def _check(source: HloText) -> None:
 
 def _sent(source: HloText) -> Sent:
     """What the reader makes of it; computations may stand in any order."""
+    if source.program is not None:
+        return source.program
     try:
         return sent(source.text, STAND_INS)
     except Refusal as refusal:

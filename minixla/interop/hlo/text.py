@@ -8,13 +8,14 @@ from typing import Any
 
 from minixla.core.errors import ImportError_
 from minixla.core.operation import Names
+from minixla.engine.readers import Sent
 from minixla.engine.text_positions import refused_at
 from minixla.interop.refusals import callees_first
 
 SUBJECT = "import_hlo"
 ADVICE = (
     "Give HLO text as XLA prints it (compiled.as_text(), lowered.as_text('hlo'), --xla_dump_to), "
-    "whole and unchanged."
+    "whole and unchanged, or a serialized HloModuleProto or HloProto as bytes."
 )
 _NAME = r"(?<![\w.\-])%?([\w.\-]++)"
 # Strings and comments are passed over. A name before a blank and = is an instruction's.
@@ -43,8 +44,10 @@ def _callees_in(text: str) -> list[str]:
 class HloText:
     """A program's text."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, program: Sent | None = None) -> None:
         self.text = text
+        #: The program, if it was read from a serialized module, of which this is the text.
+        self.program = program
         #: What stands beside the program once it is read: see `hlo_protos.translated`.
         self.tables: dict[str, Any] = {}
 
@@ -84,7 +87,7 @@ class HloText:
         for index, computation in enumerate(self.tables["computations"]):
             start, lines = self.computations.get(computation, (0, []))
             names_here = names[len(positions) : bisect_right(owners, index)]
-            if len(lines) != len(names_here):
+            if len(lines) != len(names_here) or self.program is not None:
                 # Some are written as operands of others; XLA numbers names that are there twice.
                 places = {name: at for at, name in reversed(lines)}
                 lines = [

@@ -26,7 +26,8 @@ TEXTS = {
         "%q = stablehlo.uniform_quantize %x : (tensor<2x3xf32>) "
         "-> tensor<2x3x!quant.uniform<i8:f32, 0.5>>\n  %r = stablehlo.uniform_dequantize %q : "
         "(tensor<2x3x!quant.uniform<i8:f32, 0.5>>) -> tensor<2x3xf32>"),
-        "line 2, column 77: .*unregistered dialect.*must be converted to StableHLO"),
+        "line 2, column 77: the quantized type !quant.uniform<i8:f32, 0.5> is not supported.*"
+        "legalize-quant-to-math"),
     "a giant attribute": (main('%r = "stablehlo.cross-replica-sum"(%x) <{replica_groups = '
         "dense<0> : tensor<4294967296x1xi64>}> : (tensor<2x3xf32>) -> tensor<2x3xf32>"),
         "line 2, column 6: .* is too large.*Write its numbers out"),
