@@ -24,30 +24,26 @@ from minixla.numpy.dtypes import bool_ as bool
 from minixla.numpy.element_functions import offered
 from minixla.numpy.elementwise import *
 from minixla.numpy.exponentials import *
-from minixla.numpy.flipping import *
-from minixla.numpy.grids import *
 from minixla.numpy.inverses import *
 from minixla.numpy.joining import *
 from minixla.numpy.linear_algebra import *
 from minixla.numpy.logic import *
 from minixla.numpy.long_tail import *
 from minixla.numpy.manipulation import *
-from minixla.numpy.mapping import *
 from minixla.numpy.matrices import *
-from minixla.numpy.padding import *
 from minixla.numpy.reductions import *
 from minixla.numpy.sets import *
 from minixla.numpy.sorting import *
 from minixla.numpy.statistics import *
 from minixla.numpy.taking import *
-from minixla.numpy.ufuncs import frompyfunc, ufunc
+from minixla.numpy.ufuncs import ufunc
 
 _arrays_of_keys.install_on(globals())
 _HELPERS = ("element_functions", "index_parsing", "indexing", "sort_keys", "ufuncs")
 _array_methods.install_on(Tracer)
 __all__ = offered(
     globals(),
-    ["fft", "linalg", "frompyfunc", "ufunc", *_long_tail.__all__],
+    ["fft", "linalg", "ufunc", *_long_tail.__all__],
     [*_HELPERS, "operands"],
 )  # pyright: ignore[reportUnsupportedDunderAll]  # computed
 _offer_functions(__name__, [*__all__, *linalg.__all__, *fft.__all__])

@@ -17,10 +17,8 @@ Function = Callable[..., Any]
 #: By the parameters that keys may be given for.
 _OF_ELEMENTS = {
     "arrays": "concatenate stack",
-    "a": "expand_dims moveaxis ravel repeat reshape roll squeeze swapaxes transpose",
+    "a": "expand_dims moveaxis ravel repeat reshape squeeze swapaxes transpose",
     "array": "broadcast_to",
-    "m": "flip",
-    "A": "tile",
     "x y": "where",
 }
 

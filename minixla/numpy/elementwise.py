@@ -13,7 +13,6 @@ from minixla.numpy.arithmetic import maximum, minimum
 from minixla.numpy.element_functions import (
     by_parts,
 )
-from minixla.numpy.exponentials import rad2deg
 from minixla.numpy.operands import convert, default_float, keep_weak, kind_of, lifted
 from minixla.numpy.shared_sections import ONE_OPERAND, PARAMETERS
 from minixla.typing import Array, ArrayLike
@@ -234,27 +233,6 @@ def conjugate(x: ArrayLike, /) -> Array:
     return unary.conjugate(lifted(x))
 
 
-@documented(PARAMETERS)
-@one_program("z")
-def angle(z: ArrayLike, deg: bool = False) -> Array:
-    """Return the angle of complex numbers from the positive real axis.
-
-    Args:
-        z: an array or a scalar.
-        deg: whether the result is in degrees, not radians.
-
-    Returns:
-        A real array with the shape of `z`.
-
-    Example:
-        >>> np.angle(np.array([1, 1j]), deg=True)
-        Array([ 0., 90.], dtype=float32)
-    """
-    z = lifted(z if kind_of(z, "angle").is_inexact else convert(z, default_float()))
-    result = ops.atan2(imag(z), real(z))
-    return rad2deg(result) if deg else result
-
-
 @one_program("arr", "min", "max")
 def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
     """Clip elements to the range from `min` to `max`.
@@ -279,43 +257,6 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
         elements.refuse_complex("clip", kind_of(operand, "clip"), refusal)
     result = arr if min is None else maximum(min, arr)
     return lifted(result if max is None else minimum(max, result))
-
-
-@documented(PARAMETERS)
-@one_program("x", known=("nan", "posinf", "neginf"))
-def nan_to_num(
-    x: ArrayLike,
-    copy: bool = True,
-    nan: ArrayLike = 0.0,
-    posinf: ArrayLike | None = None,
-    neginf: ArrayLike | None = None,
-) -> Array:
-    """Replace NaN and infinities.
-
-    Args:
-        x: an array; integers stay as they are.
-        nan: the replacement of NaN.
-        posinf: the replacement of inf; default: the largest finite number of the type.
-        neginf: the replacement of -inf; default: the lowest finite number of the type.
-
-    Example:
-        >>> np.nan_to_num(np.array([np.nan, 1.0, np.inf]), posinf=9)
-        Array([0., 1., 9.], dtype=float32)
-    """
-    kind, x = kind_of(x, "nan_to_num"), lifted(x)
-    if not kind.is_inexact:
-        return x
-    limits = mnp.finfo(kind.dtype)
-    high = float(limits.max) if posinf is None else posinf
-    low = float(limits.min) if neginf is None else neginf
-
-    def replaced(part: Any) -> Any:
-        rows = ((mnp.isnan, nan), (mnp.isposinf, high), (mnp.isneginf, low))
-        for test, number in rows:
-            part = mnp.where(test(part), convert(number, kind.real), part)
-        return part
-
-    return keep_weak(by_parts(replaced, x), x)
 
 
 fix, around, conj = trunc, round, conjugate

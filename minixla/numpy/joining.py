@@ -1,8 +1,7 @@
 """Functions that join arrays, split them, and repeat their elements."""
 
-import operator
 from collections.abc import Callable, Sequence
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,9 @@ from minixla.core.docstrings import documented
 from minixla.core.tracing import one_program, weak_type_of
 from minixla.numpy import operands
 from minixla.numpy.element_functions import placeable
-from minixla.numpy.operands import along, axis_of, keep_weak, lifted, listed, operand_shape, resized
+from minixla.numpy.operands import along, axis_of, keep_weak, lifted, operand_shape, resized
 from minixla.numpy.shared_sections import PARAMETERS
-from minixla.typing import Array, ArrayLike, DTypeLike, ShapeLike
+from minixla.typing import Array, ArrayLike, DTypeLike
 
 
 @documented(PARAMETERS)
@@ -303,36 +302,6 @@ def hsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[int]) -> li
     """
     axis = min(1, operand_shape(ary, "hsplit").rank - 1)
     return _split("hsplit", ary, indices_or_sections, axis, equal=True)
-
-
-@documented(PARAMETERS)
-@one_program("A")
-def tile(A: ArrayLike, reps: ShapeLike) -> Array:
-    """Repeat an array `reps` times along each axis.
-
-    Args:
-        A: an array.
-        reps: a count, or one for each axis; the shorter of `reps` and the shape gets leading ones.
-
-    Returns:
-        An array whose sizes are those of `A` times `reps`.
-
-    Example:
-        >>> np.tile(np.array([1, 2]), 2)
-        Array([1, 2, 1, 2], dtype=int32)
-        >>> np.tile(np.array([1, 2]), (2, 1))
-        Array([[1, 2],
-               [1, 2]], dtype=int32)
-    """
-    counts = [operands.static_int(number, "tile", "reps") for number in listed(reps)]
-    dimensions = operand_shape(A, "tile").dimensions
-    rank = max(len(counts), len(dimensions))
-    counts = [1] * (rank - len(counts)) + counts
-    sizes = (1,) * (rank - len(dimensions)) + dimensions
-    # Each axis becomes (count, size), of which the first is new.
-    A, pairs = mnp.reshape(A, sizes), zip(counts, sizes, strict=True)
-    repeated = ops.broadcast_in_dim(A, list(chain(*pairs)), range(1, 2 * rank, 2))
-    return keep_weak(mnp.reshape(repeated, list(map(operator.mul, counts, sizes))), A)
 
 
 @documented(PARAMETERS)

@@ -6,20 +6,21 @@ import math
 from functools import partial
 from typing import Any
 
-from jax.numpy.linalg import multi_dot as multi_dot
+from jax.numpy import tensordot, vecdot
+from jax.numpy.linalg import cross, diagonal, matrix_power, multi_dot, outer, trace
 
 import minixla.numpy as mnp
 from minixla.core.docstrings import documented
 from minixla.core.tracing import one_program
 from minixla.numpy import operands, spectra, systems
 from minixla.numpy.element_functions import root
-from minixla.numpy.linear_algebra import matmul, tensordot, vecdot
+from minixla.numpy.linear_algebra import matmul
 from minixla.numpy.manipulation import matrix_transpose
-from minixla.numpy.operands import Axis, axes_of, inexact_operand, operand_shape
+from minixla.numpy.operands import Axis, axes_of, inexact_operand
 from minixla.numpy.shared_sections import PARAMETERS
 from minixla.numpy.spectra import *
 from minixla.numpy.systems import *
-from minixla.typing import Array, ArrayLike, DTypeLike
+from minixla.typing import Array, ArrayLike
 
 __all__ = ["cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose"]
 __all__ += ["multi_dot", "norm", "outer", "tensordot", "trace", "vecdot", "vector_norm"]
@@ -158,115 +159,3 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: float | str = "
         Array(6., dtype=float32)
     """
     return norm(x, ord, (-2, -1), keepdims)
-
-
-@documented(PARAMETERS)
-def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
-    """Return the diagonals of matrices in the last two axes.
-
-    Args:
-        x: matrices [..., m, n].
-        offset: the distance above the main diagonal, or below it if negative.
-
-    Raises:
-        AttributeValueError: `x` has fewer than two dimensions.
-
-    Example:
-        >>> np.linalg.diagonal(np.array([[[1, 2], [3, 4]]]))
-        Array([[1, 4]], dtype=int32)
-    """
-    return mnp.diagonal(x, offset, -2, -1)
-
-
-@documented(PARAMETERS)
-def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
-    """Sum the diagonals of matrices in the last two axes; see `diagonal`.
-
-    Args:
-        x: matrices [..., m, n].
-        offset: the distance above the main diagonal, or below it if negative.
-        dtype: the type to sum in and return; default: that of `x`, widened to the default integer
-            type.
-
-    Raises:
-        AttributeValueError: `x` has fewer than two dimensions.
-
-    Example:
-        >>> np.linalg.trace(np.array([[1, 2], [3, 4]]))
-        Array(5, dtype=int32)
-    """
-    return mnp.trace(x, offset, -2, -1, dtype)
-
-
-@documented(PARAMETERS)
-def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
-    """Compute the vector product of vectors of size 3 along an axis.
-
-    Args:
-        x1: an array.
-        x2: an array; its other axes broadcast with those of `x1`.
-        axis: the axis of the vectors.
-
-    Example:
-        >>> np.linalg.cross(np.array([1, 0, 0]), np.array([0, 1, 0]))
-        Array([0, 0, 1], dtype=int32)
-    """
-    for shape in (operand_shape(x1, "cross"), operand_shape(x2, "cross")):
-        if shape.dimensions[operands.axis_of(axis, shape.rank, "cross")] != 3:
-            problem, advice = "vectors are not of size 3", "See mx.numpy.cross for those of size 2."
-            raise operands.shape_error("cross", problem, advice, f"given {shape}", axis=axis)
-    return mnp.cross(x1, x2, axis=axis)
-
-
-@documented(PARAMETERS)
-def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Multiply each element of a vector by each element of another.
-
-    Args:
-        x1: a vector.
-        x2: a vector.
-
-    Returns:
-        A matrix with a row for each element of `x1` and a column for each element of `x2`.
-
-    Example:
-        >>> np.linalg.outer(np.array([1, 2]), np.array([3, 4, 5]))
-        Array([[ 3,  4,  5],
-               [ 6,  8, 10]], dtype=int32)
-    """
-    for operand in (x1, x2):
-        operands.shape_of_rank(operand, (1,), "outer", "Flatten it, as mx.numpy.outer does.")
-    return mnp.outer(x1, x2)
-
-
-@documented(PARAMETERS)
-@one_program("a")
-def matrix_power(a: ArrayLike, n: int) -> Array:
-    """Raise square matrices to an integer power by repeated squaring.
-
-    Negative powers use the inverses.
-
-    Args:
-        a: square matrices [..., n, n].
-        n: the exponent, an integer that is known while tracing.
-
-    Returns:
-        An array with the shape and element type of `a`; inverses have a float type.
-
-    Example:
-        >>> np.linalg.matrix_power(np.array([[1, 1], [0, 1]]), 5)
-        Array([[1, 5],
-               [0, 1]], dtype=int32)
-    """
-    shape = operand_shape(a, "matrix_power")
-    systems.matrices(a, "matrix_power", square=True)
-    exponent = operands.static_int(n, "matrix_power", "n")
-    if exponent < 0:
-        a, exponent = systems.inv(a), -exponent
-    if not exponent:
-        one = mnp.identity(shape.dimensions[-1], shape.element_type)
-        return mnp.broadcast_to(one, shape.dimensions)
-    if exponent == 1:
-        return mnp.asarray(a)
-    power = matrix_power(matmul(a, a), exponent // 2)
-    return matmul(a, power) if exponent % 2 else power

@@ -12,8 +12,6 @@ from minixla.numpy import operands
 from minixla.numpy.element_functions import Function, of_two, refuse_complex
 from minixla.numpy.operands import (
     as_bool,
-    convert,
-    kind_of,
     lifted,
     listed,
     marked,
@@ -25,7 +23,6 @@ from minixla.numpy.ufuncs import with_methods
 from minixla.typing import Array, ArrayLike
 from minixla_ops.elementwise import operators
 from minixla_ops.elementwise.conversion import sign_bit
-from minixla_ops.elementwise.promotion import inexact_type
 from minixla_ops.helpers import shorthand
 
 
@@ -204,42 +201,6 @@ def isnan(x: ArrayLike, /) -> Array:
     return _test_of_parts("isnan", x, lambda part: ops.ne(part, part), ops.or_, False)
 
 
-@one_program()
-def _is_infinity(x: Any, infinity: float, subject: str) -> Any:
-    refuse_complex(subject, kind_of(x, subject), _NO_SIGN)
-    return _test_of_parts(subject, x, lambda part: part == infinity, ops.or_, False)
-
-
-@documented(PARAMETERS, BOOLEANS)
-def isposinf(x: ArrayLike, /, out: None = None) -> Array:
-    """Test whether x is inf.
-
-    Raises:
-        ShapeError: `x` is complex.
-
-    Example:
-        >>> np.isposinf(np.array([-np.inf, np.inf]))
-        Array([False,  True], dtype=bool)
-    """
-    operands.refuse_out("isposinf", out)
-    return _is_infinity(x, math.inf, "isposinf")
-
-
-@documented(PARAMETERS, BOOLEANS)
-def isneginf(x: ArrayLike, /, out: None = None) -> Array:
-    """Test whether x is -inf.
-
-    Raises:
-        ShapeError: `x` is complex.
-
-    Example:
-        >>> np.isneginf(np.array([-np.inf, np.inf]))
-        Array([ True, False], dtype=bool)
-    """
-    operands.refuse_out("isneginf", out)
-    return _is_infinity(x, -math.inf, "isneginf")
-
-
 @documented(PARAMETERS)
 @one_program()
 def signbit(x: ArrayLike, /) -> Array:
@@ -372,77 +333,3 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLik
     for condition, choice in reversed(list(zip(condlist, choices, strict=True))):
         result = where(condition, choice, result)
     return result
-
-
-@documented(PARAMETERS)
-@one_program("a", "b")
-def isclose(
-    a: ArrayLike,
-    b: ArrayLike,
-    rtol: ArrayLike = 1e-05,
-    atol: ArrayLike = 1e-08,
-    equal_nan: bool = False,
-) -> Array:
-    """Test whether |a - b| <= atol + rtol * |b|, or a == b.
-
-    Args:
-        b: an array or a scalar, which broadcasts with `a`.
-        rtol: the relative tolerance.
-        atol: the absolute tolerance.
-        equal_nan: whether NaN is close to NaN.
-
-    Returns:
-        Booleans of the shape that the operands broadcast to.
-
-    Example:
-        >>> np.isclose(np.array([1.0, 1.1]), 1 + 1e-6)
-        Array([ True, False], dtype=bool)
-    """
-    (x, y), kind, _ = promoted("isclose", (a, b), inexact_type)
-    relative, absolute = (convert(tolerance, kind.real) for tolerance in (rtol, atol))
-    error, bound = ops.abs(x - y), ops.abs(y) * relative + absolute
-    close = (x == y) | (isfinite(y) & (error <= bound))
-    return close | (isnan(x) & isnan(y)) if equal_nan else close
-
-
-@documented(PARAMETERS)
-@one_program("a", "b")
-def allclose(
-    a: ArrayLike,
-    b: ArrayLike,
-    rtol: ArrayLike = 1e-05,
-    atol: ArrayLike = 1e-08,
-    equal_nan: bool = False,
-) -> Array:
-    """Test whether all elements are close; see `isclose`.
-
-    Args:
-        b: an array or a scalar, which broadcasts with `a`.
-        rtol: the relative tolerance.
-        atol: the absolute tolerance.
-        equal_nan: whether NaN is close to NaN.
-
-    Example:
-        >>> np.allclose(np.array([1.0, 2.0]), np.array([1.0, 2.1]))
-        Array(False, dtype=bool)
-    """
-    return mnp.all(isclose(a, b, rtol, atol, equal_nan))
-
-
-@documented(PARAMETERS)
-@one_program()
-def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
-    """Test whether two arrays have the same shape and equal elements.
-
-    Args:
-        equal_nan: whether NaN is equal to NaN.
-
-    Example:
-        >>> np.array_equal(np.array([1, 2]), np.array([1, 2, 3]))
-        Array(False, dtype=bool)
-    """
-    a1, a2 = mnp.asarray(a1), mnp.asarray(a2)
-    if a1.shape != a2.shape:
-        return mnp.full((), False)
-    same = equal(a1, a2)
-    return mnp.all(same | (isnan(a1) & isnan(a2)) if equal_nan else same)

@@ -1,12 +1,16 @@
-"""Rarely used functions of JAX, and NumPy's functions for files and printing."""
+"""Functions of JAX whose compiled form is as fast as ours, and NumPy's for files and printing."""
 
 from typing import Any
 
 import jax
 import numpy as np
 from jax.numpy import (
+    allclose,
+    angle,
     append,
     apply_along_axis,
+    apply_over_axes,
+    array_equal,
     array_equiv,
     bartlett,
     bincount,
@@ -16,33 +20,57 @@ from jax.numpy import (
     c_,
     choose,
     corrcoef,
+    count_nonzero,
     cov,
+    cross,
     delete,
+    diag,
     diag_indices,
     diag_indices_from,
     diagflat,
+    diagonal,
     ediff1d,
     einsum_path,
+    eye,
     fill_diagonal,
+    flip,
+    fliplr,
+    flipud,
     frexp,
     frombuffer,
     fromfunction,
+    frompyfunc,
     fromstring,
     geomspace,
     hamming,
     hanning,
     histogram_bin_edges,
     i0,
+    identity,
     indices,
+    inner,
+    isclose,
+    iscomplexobj,
+    isneginf,
+    isposinf,
+    isrealobj,
+    isscalar,
     kaiser,
     kron,
     ldexp,
+    linspace,
     load,
     logspace,
     mask_indices,
+    matvec,
+    meshgrid,
     mgrid,
+    nan_to_num,
     ogrid,
+    outer,
     packbits,
+    pad,
+    piecewise,
     place,
     poly,
     polyadd,
@@ -58,17 +86,28 @@ from jax.numpy import (
     r_,
     ravel_multi_index,
     resize,
+    roll,
     rollaxis,
     roots,
     rot90,
     sort_complex,
     spacing,
+    take_along_axis,
+    tensordot,
+    tile,
     trapezoid,
+    tri,
+    tril,
     trim_zeros,
+    triu,
     unpackbits,
     unravel_index,
     unwrap,
     vander,
+    vdot,
+    vecdot,
+    vecmat,
+    vectorize,
 )
 
 import minixla.numpy as mnp
@@ -77,18 +116,24 @@ from minixla.numpy import operands
 from minixla.numpy.shared_sections import PARAMETERS
 from minixla.typing import Array
 
-__all__ = ["append", "apply_along_axis", "array_equiv", "array_repr", "array_str", "bartlett"]
-__all__ += ["bincount", "bitwise_count", "blackman", "block", "c_", "choose", "ComplexWarning"]
-__all__ += ["corrcoef", "cov", "delete", "diag_indices", "diag_indices_from", "diagflat"]
-__all__ += ["ediff1d", "einsum_path", "fill_diagonal", "frexp", "from_dlpack", "frombuffer"]
-__all__ += ["fromfile", "fromfunction", "fromiter", "fromstring", "geomspace", "get_printoptions"]
-__all__ += ["hamming", "hanning", "histogram_bin_edges", "i0", "index_exp", "indices", "iterable"]
-__all__ += ["kaiser", "kron", "ldexp", "load", "logspace", "mask_indices", "mgrid", "ogrid"]
-__all__ += ["packbits", "place", "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint"]
-__all__ += ["polymul", "polysub", "polyval", "printoptions", "put", "put_along_axis", "r_"]
-__all__ += ["ravel_multi_index", "resize", "rollaxis", "roots", "rot90", "s_", "save", "savez"]
-__all__ += ["set_printoptions", "sort_complex", "spacing", "trapezoid", "trim_zeros"]
-__all__ += ["unpackbits", "unravel_index", "unwrap", "vander"]
+__all__ = ["allclose", "angle", "append", "apply_along_axis", "apply_over_axes", "array_equal"]
+__all__ += ["array_equiv", "array_repr", "array_str", "bartlett", "bincount", "bitwise_count"]
+__all__ += ["blackman", "block", "c_", "choose", "ComplexWarning", "corrcoef", "count_nonzero"]
+__all__ += ["cov", "cross", "delete", "diag", "diag_indices", "diag_indices_from", "diagflat"]
+__all__ += ["diagonal", "ediff1d", "einsum_path", "eye", "fill_diagonal", "flip", "fliplr"]
+__all__ += ["flipud", "frexp", "from_dlpack", "frombuffer", "fromfile", "fromfunction", "fromiter"]
+__all__ += ["frompyfunc", "fromstring", "geomspace", "get_printoptions", "hamming", "hanning"]
+__all__ += ["histogram_bin_edges", "i0", "identity", "index_exp", "indices", "inner", "isclose"]
+__all__ += ["iscomplexobj", "isneginf", "isposinf", "isrealobj", "isscalar", "iterable", "kaiser"]
+__all__ += ["kron", "ldexp", "linspace", "load", "logspace", "mask_indices", "matvec", "meshgrid"]
+__all__ += ["mgrid", "nan_to_num", "ogrid", "outer", "packbits", "pad", "piecewise", "place"]
+__all__ += ["poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub"]
+__all__ += ["polyval", "printoptions", "put", "put_along_axis", "r_", "ravel_multi_index", "resize"]
+__all__ += ["roll", "rollaxis", "roots", "rot90", "s_", "save", "savez", "set_printoptions"]
+__all__ += ["sort_complex", "spacing", "take_along_axis", "tensordot", "tile", "trapezoid", "tri"]
+__all__ += ["tril", "trim_zeros", "triu", "unpackbits", "unravel_index", "unwrap", "vander", "vdot"]
+__all__ += ["vecdot", "vecmat", "vectorize"]
+
 
 # NumPy's functions for files and printing accept arrays, not traced values.
 ComplexWarning, iterable = np.exceptions.ComplexWarning, np.iterable

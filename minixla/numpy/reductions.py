@@ -365,18 +365,6 @@ def any(
     return _truth(Row("any", "or"), a, axis, keepdims, where)
 
 
-@one_program("a")
-@documented(PARAMETERS, REDUCED, _INTEGERS)
-def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
-    """Count nonzero elements along axes.
-
-    Example:
-        >>> np.count_nonzero(np.array([0.0, 1.0, np.nan]))
-        Array(2, dtype=int32)
-    """
-    return sum(operands.as_bool(a, "count_nonzero"), axis, operands.default_int(), None, keepdims)
-
-
 def _index(row: Row, a: Any, axis: int | None, keepdims: bool | None) -> Array:
     """Return the first index of the min or max; NaN wins over all numbers.
 

@@ -8,7 +8,7 @@ import numpy as np
 import minixla.numpy as mnp
 import minixla_ops as ops
 from minixla.core.docstrings import documented
-from minixla.core.element_types import S64
+from minixla.core.element_types import PRED, S64
 from minixla.core.shapes import Shape
 from minixla.core.tracing import host_array, one_program
 from minixla.numpy import indexing, operands
@@ -16,9 +16,6 @@ from minixla.numpy.indexing import IndexUpdate, getitem
 from minixla.numpy.operands import concrete, convert, default_int, lifted, operand_shape
 from minixla.numpy.shared_sections import PARAMETERS
 from minixla.typing import Array, ArrayLike
-from minixla_ops.elementwise import operators
-from minixla_ops.helpers import shorthand
-from minixla_ops.indexing.index_numbers import GatherDimensionNumbers
 
 
 def _integers(indices: Any, subject: str, of_flags: bool = False) -> Any:
@@ -75,69 +72,6 @@ def take(
         mode = "promise_in_bounds"
     index = (*[slice(None)] * place, indices)
     return getitem(a, index, "fill" if mode is None else indexing.checked_mode(mode), fill_value)
-
-
-@documented(PARAMETERS)
-@one_program("arr", "indices")
-def take_along_axis(
-    arr: ArrayLike,
-    indices: ArrayLike,
-    axis: int | None = -1,
-    mode: str | None = None,
-    fill_value: ArrayLike | None = None,
-    *,
-    wrap_negative_indices: bool | None = None,
-) -> Array:
-    """Return the elements at indices along an axis, which differ by position on other axes.
-
-    Args:
-        indices: integers with the rank of `arr`; all sizes except that of the axis broadcast.
-        axis: the axis; None for the elements in row-major order.
-        mode: the treatment of indices out of bounds: "fill" (the default) gives `fill_value`,
-            "clip" the nearest element; "promise_in_bounds" asserts that there are none.
-        fill_value: default: NaN, or the minimum or maximum of an integer type.
-        wrap_negative_indices: False if negative indices are out of bounds.
-
-    Returns:
-        An array of the shape that `arr` and `indices` broadcast to, with the size of `indices`
-        along the axis.
-
-    Raises:
-        IndexError: the shapes do not match, or the indices are not integers.
-
-    Example:
-        >>> np.take_along_axis(np.array([[10, 20], [30, 40]]), np.array([[1], [0]]), axis=1)
-        Array([[20],
-               [30]], dtype=int32)
-    """
-    indices = _integers(indices, "take_along_axis")
-    arr, own, place = operands.along(arr, axis, "take_along_axis")
-    index_sizes = operand_shape(indices, "take_along_axis").dimensions
-    rank = len(own)
-    others = operands.resized(own, place, 1)
-    if rank != len(index_sizes) or any(
-        1 != m != n != 1 for m, n in zip(others, index_sizes, strict=True)
-    ):
-        problem = f"indices of shape {index_sizes} do not fit arr of shape {own}"
-        advice = "Give as many dimensions as arr has; sizes but that of the axis broadcast."
-        raise operands.index_error("take_along_axis", problem, advice)
-    sizes = operators.broadcast_shapes([others, index_sizes], "take_along_axis")
-    kind = operands.kind_of(arr)
-    if own[place] == 0 or 0 in sizes:
-        return mnp.zeros(sizes, kind)
-    if wrap_negative_indices is not False:
-        indices = indexing.wrapped(indices, own, place)
-    chosen = mnp.broadcast_to(indices, sizes)
-    # Every axis but one is a batch of both.
-    batch = tuple([index for index in range(rank) if index != place])
-    whole = mnp.broadcast_to(arr, operands.resized(sizes, place, own[place]))
-    numbers = GatherDimensionNumbers((), (place,), (place,), rank, batch, batch)
-    gathered = ops.gather(whole, chosen, numbers, (1,) * rank)
-    if (indexing.checked_mode(mode) or "fill") == "fill":
-        is_inside = (chosen >= 0) & (chosen < own[place])
-        missing: Any = indexing.fill_of(kind) if fill_value is None else fill_value
-        gathered = ops.select(is_inside, gathered, shorthand.full_like(gathered, missing))
-    return operands.keep_weak(gathered, arr)
 
 
 # Where elements are.
@@ -295,3 +229,31 @@ def compress(
         raise operands.index_error("compress", "the condition is true beyond the axis", advice)
     (indices,) = nonzero(inside, size=size, fill_value=count)
     return take(a, indices, place, mode="fill", fill_value=fill_value)
+
+
+@documented(PARAMETERS)
+def ix_(*args: ArrayLike) -> tuple[Array, ...]:
+    """Return vectors as arrays that broadcast to their grid, for indexing all combinations.
+
+    Booleans become the positions of the true ones.
+
+    Args:
+        *args: vectors of integers or booleans.
+
+    Returns:
+        A tuple of arrays, one for each vector, which broadcast together.
+
+    Example:
+        >>> rows, columns = np.ix_(np.array([0, 2]), np.array([1, 2]))
+        >>> np.arange(9).reshape(3, 3)[rows, columns]
+        Array([[1, 2],
+               [7, 8]], dtype=int32)
+    """
+    grids = []
+    for index, x in enumerate(args):
+        problem = "an argument is not a vector"
+        shape = operands.shape_of_rank(x, (1,), "ix_", "Give vectors of indices.", problem)
+        x = nonzero(x)[0] if shape.element_type is PRED else lifted(x)
+        sizes = operands.resized([1] * len(args), index, x.size)
+        grids.append(ops.broadcast_in_dim(x, sizes, [index]))
+    return tuple(grids)

@@ -4,14 +4,14 @@ from collections.abc import Callable
 from inspect import Parameter, Signature, signature
 from typing import Any, Generic, ParamSpec
 
+from jax.numpy import vectorize
+
 import minixla.numpy as mnp
 from minixla.core.docstrings import documented
 from minixla.core.tracebacks import hide_frames
 from minixla.numpy import operands
 from minixla.numpy.element_functions import transforms
-from minixla.numpy.mapping import vectorize
 from minixla.numpy.operands import lifted, operand_shape
-from minixla.numpy.shared_sections import PARAMETERS
 from minixla.typing import Array
 from minixla_ops.elementwise.operators import convert
 
@@ -219,30 +219,6 @@ class ufunc(Generic[Parameters]):
         members = mnp.arange(x.shape[0]), x
         result, _ = transforms().scan(step, x[starts], members)
         return mnp.moveaxis(result, 0, axis)
-
-
-@documented(PARAMETERS)
-def frompyfunc(
-    func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None
-) -> ufunc[...]:
-    """Create a `ufunc` from a function of scalars.
-
-    Args:
-        func: a function of `nin` scalars.
-        nin: the number of arguments.
-        nout: the number of results.
-        identity: the identity element, if there is one.
-
-    Returns:
-        A `ufunc`.
-
-    Example:
-        >>> largest = np.frompyfunc(lambda x, y: np.where(x > y, x, y), 2, 1)
-        >>> largest.outer(np.array([1, 4]), np.array([2, 3]))
-        Array([[2, 3],
-               [4, 4]], dtype=int32)
-    """
-    return ufunc(func, nin, nout, identity=identity)
 
 
 def with_methods(

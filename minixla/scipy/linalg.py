@@ -28,7 +28,6 @@ from minixla.scipy.factorizations import SHARED, TRANSPOSES, pair
 from minixla.scipy.factorizations import lu as lu
 from minixla.scipy.factorizations import lu_factor as lu_factor
 from minixla.scipy.factorizations import lu_solve as lu_solve
-from minixla.scipy.special_matrices import block_diag as block_diag
 from minixla.scipy.special_matrices import toeplitz as toeplitz
 from minixla.typing import Array, ArrayLike, KeyLike
 from minixla_ops.elementwise.promotion import inexact_type

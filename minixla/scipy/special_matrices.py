@@ -4,42 +4,10 @@ import numpy as np
 
 import minixla.numpy as mnp
 from minixla.core.tracing import one_program
-from minixla.numpy import operands
 from minixla.scipy.factorizations import lu as lu
 from minixla.scipy.factorizations import lu_factor as lu_factor
 from minixla.scipy.factorizations import lu_solve as lu_solve
 from minixla.typing import Array, ArrayLike
-
-
-@one_program()
-def block_diag(*arrs: ArrayLike) -> Array:
-    """Return the matrix with these blocks on its diagonal (JAX: `jax.scipy.linalg.block_diag`).
-
-    Args:
-        arrs: matrices; vectors and scalars are matrices of one row.
-
-    Returns:
-        A matrix that is zero outside the blocks.
-
-    Raises:
-        ShapeError: a block has more than two dimensions.
-
-    Example:
-        >>> mx.scipy.linalg.block_diag(np.int32([[1, 2]]), np.int32([[3]]))
-        Array([[1, 2, 0],
-               [0, 0, 3]], dtype=int32)
-    """
-    blocks = operands.convert_all("block_diag", arrs or [np.zeros((1, 0), np.float32)])
-    for block in blocks:
-        advice = "Give matrices, vectors or numbers."
-        operands.shape_of_rank(block, range(3), "block_diag", advice)
-    blocks = [mnp.atleast_2d(each) for each in blocks]
-    total, rows, before = sum(each.shape[1] for each in blocks), [], 0
-    for block in blocks:
-        after = total - before - block.shape[1]
-        rows.append(mnp.pad(block, ((0, 0), (before, after))))
-        before += block.shape[1]
-    return mnp.concatenate(rows)
 
 
 @one_program("c", "r")
