@@ -42,6 +42,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Record the jitted functions if the option is given."""
     if config.getoption("--minixla-check"):
+        import jax
+
+        import minixla
         from minixla.tools.checks_in_tests import ChecksInTests
 
-        config.pluginmanager.register(ChecksInTests(config))
+        config.pluginmanager.register(ChecksInTests(config, [jax, minixla]))

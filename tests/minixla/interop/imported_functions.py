@@ -36,11 +36,17 @@ HALVES = np.float32(np.arange(20) * 0.7 + 0.35)
 
 #: By name; `lax.x` stands for `jax.lax.x` and so on.
 ROWS: dict[str, Row] = {
-    **{f"lax.{name}": (getattr(lax, name), [LINE]) for name in """abs asinh atan cbrt cos cosh erf
+    **{
+        f"lax.{name}": (getattr(lax, name), [LINE])
+        for name in """abs asinh atan cbrt cos cosh erf
        erfc exp expm1 logistic neg sign sin sinh square tan tanh bessel_i0e bessel_i1e ceil floor
-       round exp2""".split()},
-    **{f"lax.{name} far": (getattr(lax, name), [WIDE]) for name in """asinh atan cbrt tanh erf
-       logistic""".split()},
+       round exp2""".split()
+    },
+    **{
+        f"lax.{name} far": (getattr(lax, name), [WIDE])
+        for name in """asinh atan cbrt tanh erf
+       logistic""".split()
+    },
     **{f"lax.{name}": (getattr(lax, name), [RIGHT]) for name in "log log1p sqrt rsqrt".split()},
     **{f"lax.{name}": (getattr(lax, name), [SHORT]) for name in "digamma lgamma".split()},
     **{f"lax.{name}": (getattr(lax, name), [UNIT]) for name in "acos asin atanh erf_inv".split()},
@@ -64,10 +70,16 @@ ROWS: dict[str, Row] = {
     "lax.polygamma": (lambda x: lax.polygamma(2.0 * jnp.ones_like(x), x), [SHORT]),
     "lax.zeta": (lambda q: lax.zeta(2.5 * jnp.ones_like(q), q), [SHORT]),
     "lax.select": (lambda x: lax.select(x > 0, jnp.sqrt(x), x * x), [LINE]),
-    **{f"special.{name}": (getattr(special, name), [LINE]) for name in """expit log_ndtr ndtr erf
-       erfc i0e i1e i0 i1 """.split()},
-    **{f"special.{name}": (getattr(special, name), [SHORT]) for name in """digamma gammaln entr
-       exp1 gamma spence factorial""".split()},
+    **{
+        f"special.{name}": (getattr(special, name), [LINE])
+        for name in """expit log_ndtr ndtr erf
+       erfc i0e i1e i0 i1 """.split()
+    },
+    **{
+        f"special.{name}": (getattr(special, name), [SHORT])
+        for name in """digamma gammaln entr
+       exp1 gamma spence factorial""".split()
+    },
     **{f"special.{name}": (getattr(special, name), [PART]) for name in "logit ndtri".split()},
     "special.erfinv": (special.erfinv, [UNIT]),
     "special.expi": (special.expi, [MILD]),
@@ -93,9 +105,12 @@ ROWS: dict[str, Row] = {
     "special.softmax": (special.softmax, [LINE]),
     "special.log_softmax": (special.log_softmax, [LINE]),
     "stats.norm.logcdf": (stats.norm.logcdf, [np.concatenate([LINE[:19], np.float32([1e-5])])]),
-    **{f"nn.{name}": (getattr(nn, name), [LINE]) for name in """celu elu gelu hard_sigmoid hard_silu
+    **{
+        f"nn.{name}": (getattr(nn, name), [LINE])
+        for name in """celu elu gelu hard_sigmoid hard_silu
        hard_tanh leaky_relu log_sigmoid log_softmax mish relu relu6 selu sigmoid silu
        soft_sign softmax softplus sparse_plus sparse_sigmoid squareplus standardize glu
-       logsumexp""".split()},
+       logsumexp""".split()
+    },
     "nn.gelu exact": (lambda x: nn.gelu(x, approximate=False), [LINE]),
 }
