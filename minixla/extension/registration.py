@@ -53,8 +53,8 @@ def register_op(
         version: of the definition. Stored programs keep it; one that was made with a newer version
             than is registered is refused.
         host_fallback: whether the reference runs on the host where a platform has no kernel.
-        replace: whether an operation of the same name is replaced. One that the same line
-            registered with the same declarations always is, and in a notebook one of any cell.
+        replace: whether an operation of the same name is replaced; in a notebook one of another
+            cell always is.
 
     Returns:
         The operation, to which kernels and rules are added, and whose `wrapper` applies it.
@@ -80,10 +80,9 @@ def register_op(
     _refuse_reserved(definition)
     caller = sys._getframe(1)
     module = caller.f_globals.get("__name__", "__main__")
-    file = caller.f_code.co_filename
-    # A cell that is edited and run again has another file and other lines.
-    place = () if notebook_cell(file) else (file, caller.f_lineno, str(definition))
-    made = registered(name, definition, shape_fn, doc, module, (module, *place), replace)
+    # A notebook's cell may run again, edited or not; elsewhere a name is registered once.
+    origin = module if notebook_cell(caller.f_code.co_filename) else object()
+    made = registered(name, definition, shape_fn, doc, module, origin, replace)
     made.kernels.falls_back, made.version = host_fallback, version
     return made
 

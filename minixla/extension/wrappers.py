@@ -25,6 +25,15 @@ if TYPE_CHECKING:
     from minixla.extension.operation import CustomOperation
 
 
+def _listed(value: Any, subject: str, name: str) -> Sequence[Any]:
+    """Return the arrays of a list. An array is not a list of its rows: they would be operands."""
+    if hasattr(value, "dtype") or isinstance(value, Mapping):
+        problem = f"{name} must be a list of arrays; got {type(value).__name__}"
+        advice = "Give [x] for one array, or list(x) for the rows of an array."
+        raise explain(ShapeError, subject, problem, [f"{name} = {value!r}"[:200]], advice)
+    return operand_list(value, subject, name)
+
+
 def distinct_names(
     names: Iterable[str], is_taken: Callable[[str], bool] = keyword.iskeyword
 ) -> dict[str, str]:
@@ -84,9 +93,7 @@ class Wrapper:
         named = {fields[attribute.name]: v for attribute, v in zip(self.given, values, strict=True)}
         if self.has_lists:
             inputs = [
-                operand_list(value, subject, argument.name)
-                if definition.is_list(argument)
-                else value
+                _listed(value, subject, argument.name) if definition.is_list(argument) else value
                 for argument, value in zip(arguments, inputs, strict=True)
             ]
         if definition.inferred:

@@ -8,6 +8,7 @@ import pickle
 import warnings
 from itertools import count
 
+import jax
 import numpy as np
 import pytest
 
@@ -356,6 +357,11 @@ def test_c32_and_c39_lists_of_one_type():
         fixed([X])
     with pytest.raises(mx.ShapeError, match="in is no sequence"):
         same(3)
+    for wrong in (X, jax.numpy.asarray(X), {"a": X}):
+        with pytest.raises(mx.ShapeError, match="in must be a list of arrays; got"):
+            same(wrong)
+    with pytest.raises(mx.ShapeError, match="in must be a list of arrays; got GraphTracer"):
+        mx.jit(lambda x: same(x)).lower(X)
 
 
 @pytest.mark.parametrize(
@@ -474,13 +480,6 @@ def test_c62_a_shape_function_and_a_kernel_refuse():
         assert part in str(caught.value)
     with pytest.raises(ValueError, match="the first element is negative"):
         mx.reference(op.wrapper)(-X)
-
-
-def test_a_line_that_runs_again_replaces_its_operation():
-    made = [define(name="RegistrationAgain") for _ in range(2)]
-    assert operation_named("custom.RegistrationAgain") is made[1].operation
-    with pytest.raises(mx.AttributeValueError, match="registered already"):
-        mx.register_op("RegistrationAgain", inputs=["x: float"], outputs=["y: float"])
 
 
 def test_a_cell_that_runs_again_replaces_its_operation(monkeypatch):
