@@ -144,7 +144,7 @@ def _origin(program: Program, element: Element) -> Finding | None:
         if inside is not None:
             return inside
         before = cause(step, values, element)
-        if before is None and step.op.computations and step.op.name in ("While", "Conditional"):
+        if before is None and inner_runs(step, [values[x] for x in step.operands]) is not None:
             # Nothing begins inside: an operand is responsible, perhaps among others.
             before = _first_bad(step, values)
         if before is None:

@@ -10,6 +10,8 @@ import pytest
 import minixla as mx
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.tools.evaluators import EVALUATORS
+from tests.minixla.tools.planting import line_of
 
 
 def softmax(x):
@@ -144,6 +146,32 @@ FORWARD = {
         "cast out of range",
         "convert_element_type",
     ),
+    "a cast to int8": (
+        lambda x: x.astype("int8"),
+        [f32([300, 1])],
+        "cast out of range",
+        "convert_element_type",
+    ),
+    "a product in e4m3": (
+        lambda x: x * x,
+        [np.array([300, 1], ml_dtypes.float8_e4m3fn)],
+        "overflow",
+        "mul",
+    ),
+    "log of 0 in e4m3": (
+        mnp.log,
+        [np.array([0, 1], ml_dtypes.float8_e4m3fn)],
+        "division by zero",
+        "log",
+    ),
+    "a complex product": (lambda x: x * x, [np.complex64([1e30 + 1e30j])], "overflow", "mul"),
+    "a complex quotient": (lambda x: 1 / x, [np.complex64([0])], "division by zero", "div"),
+    "a scan": (
+        lambda x: mx.scan(lambda c, y: (c * y, mnp.log(c)), x[0], x)[1],
+        [f32([1, 0, 3])],
+        "division by zero",
+        "log",
+    ),
     "a cast to f32": (
         lambda x: x.astype("float32"),
         [f64([1e300, 1])],
@@ -151,10 +179,6 @@ FORWARD = {
         "convert_element_type",
     ),
 }
-
-
-def agreed(report):
-    return all(row.verdict != "parts" for row in report.rows)
 
 
 @pytest.mark.parametrize("name", FORWARD)
@@ -337,6 +361,25 @@ RIGHT = {
     "mean of doubles": (lambda x: mnp.log(x).mean(), [f64([1, 2, 3])]),
     "a scan": (lambda x: mx.scan(lambda c, y: (c + y, mnp.exp(-c)), x[0], x)[1], [normal(4)]),
     "a product with a mask": (lambda x, m: (x * m).sum(), [normal(4), f32([0, 1, 0, 1])]),
+    "a norm with an epsilon": (
+        lambda x: x / mnp.maximum(mnp.sqrt((x * x).sum() + 1e-12), 1e-6),
+        [f32([0, 0])],
+    ),
+    "sinc": (mnp.sinc, [f32([0, 1, 2.5])]),
+    "hypot": (mnp.hypot, [f32([3e20, 1]), f32([4e20, 2])]),
+    "max pool of JAX": (
+        lambda x: jax.lax.reduce_window(x, -np.inf, jax.lax.max, (2,), (2,), "SAME"),
+        [normal(5)],
+    ),
+    "entropy with a safe log": (
+        lambda p: mnp.where(p > 0, p * mnp.log(mnp.where(p > 0, p, 1)), 0).sum(),
+        [f32([0, 0.5, 0.5])],
+    ),
+    "float to index": (lambda x: mx.nn.one_hot(x.astype("int32"), 4), [f32([0, 1, 3])]),
+    "a cast that is not chosen": (
+        lambda x: mnp.where(x < 100, x.astype("int8"), np.int8(0)),
+        [f32([1e4, -5])],
+    ),
     "a running maximum": (
         lambda x: mx.scan(lambda c, y: (mnp.maximum(c, y), c), mnp.float32(-np.inf), x)[0],
         [normal(4)],
@@ -350,3 +393,104 @@ def test_right_programs_have_no_findings(name):
     with jax.enable_x64(any(x.dtype == f64 for x in arguments)):
         report = mx.cross_check(function, *arguments)
     assert report.ok and not report.findings, report
+
+
+@pytest.mark.parametrize(
+    "function", [masked_log, where_sqrt, mnp.log], ids=["result", "gradient", "both"]
+)
+def test_a_nan_from_inputs_without_nan_is_no_success(function):
+    assert not mx.cross_check(function, f32([0, -1, 4])).ok
+
+
+def test_an_infinity_on_which_all_agree_is_a_finding_and_a_success():
+    report = mx.cross_check(mnp.log, f32([0, 1]), gradients=False)
+    assert report.ok and [each.kind for each in report.findings] == ["division by zero"]
+
+
+SPECIAL = {"NaN": np.nan, "inf": np.inf, "-inf": -np.inf}
+
+
+@pytest.mark.parametrize(
+    "dtype", [ml_dtypes.float8_e5m2, bf16, f16, f32, f64, np.complex64], ids=str
+)
+@pytest.mark.parametrize("sizes", [(), (3,)], ids=["scalar", "vector"])
+@pytest.mark.parametrize("special", SPECIAL)
+def test_a_number_is_never_an_infinity_or_nan(special, sizes, dtype):
+    def wrong(graph, operands):
+        result = np.array(operands[0])
+        result[(0,) * len(sizes)] = SPECIAL[special]
+        return [result] * len(graph.outputs)
+
+    with jax.enable_x64(dtype is f64):
+        for value in (1.0, np.inf if special == "-inf" else -np.inf):
+            x = np.full(sizes, value, dtype)
+            options = {"evaluators": {"wrong": wrong}, "gradients": False}
+            report = mx.cross_check(lambda x: ops.neg(ops.neg(x)), x, **options)
+            verdicts = {row.evaluator: row.verdict for row in report.rows}
+            assert not report.ok and verdicts.pop("wrong") in ("parts", "not finite"), report
+            assert set(verdicts.values()) <= {"ok", "not run"}
+
+
+def test_one_backend_is_not_enough(monkeypatch):
+    def gap(graph, operands):
+        raise NotImplementedError("a gap")
+
+    monkeypatch.setitem(EVALUATORS, "XLA", EVALUATORS["XLA"]._replace(function=gap))
+    assert mx.cross_check(ops.tanh, f32([1])).ok
+    monkeypatch.setitem(EVALUATORS, "interpreter", EVALUATORS["interpreter"]._replace(function=gap))
+    report = mx.cross_check(ops.tanh, f32([1]))
+    assert not report.ok and "fewer than two backends evaluated result" in str(report)
+
+
+@mx.custom_vjp
+def cube(x):
+    return x**3
+
+
+def cube_backward(x, cotangent):
+    return (2 * x * x * cotangent,)
+
+
+cube.defvjp(lambda x: (x**3, x), cube_backward)
+
+
+def test_a_custom_rule_is_named_with_its_line():
+    report = mx.cross_check(lambda x: cube(x).sum(), f32([1, 2]))
+    (finding,) = report.findings
+    assert finding.suspects == ("custom rule",)
+    place = line_of(cube_backward, "def").split(" (")[0]
+    assert "and cube_backward at" in finding.explanation and place in finding.explanation
+    assert "cube at" in finding.explanation
+
+
+def test_a_rule_that_raises_fails_the_check():
+    @mx.custom_vjp
+    def function(x):
+        return x**3
+
+    def backward(x, cotangent):
+        raise ValueError("not written yet")
+
+    function.defvjp(lambda x: (x**3, x), backward)
+    report = mx.cross_check(lambda x: function(x).sum(), f32([1, 2]))
+    assert not report.ok
+    (row,) = [row for row in report.rows if row.verdict == "fails"]
+    assert row.note == "ValueError: not written yet"
+    (finding,) = report.findings
+    assert finding.kind == "derivative" and "(test_a_rule" in str(finding.source)
+
+
+def test_a_jax_function_has_the_dtypes_of_the_user():
+    x = np.ones((2, 2), f32)
+    ours, theirs = lambda x: (x * mnp.ones(2)).sum(), lambda x: (x * jax.numpy.ones(2)).sum()
+    assert mx.cross_check(ours, x, against=theirs).ok
+    with jax.enable_x64(True):
+        assert mx.cross_check(ours, x.astype(f64), against=theirs).ok
+
+
+def test_the_advice_names_the_arm_of_where():
+    report = mx.cross_check(where_sqrt, f32([0, 4]))
+    (finding,) = report.findings
+    assert "on_true of the select" in finding.advice and "sqrt(where(c, x, 1))" in finding.advice
+    assert line_of(where_sqrt, "mnp.where").split(" (")[0] in finding.advice
+    assert finding.advice in str(report)
