@@ -102,7 +102,7 @@ class CheckedProgram(Search):
         if is_off and self._is_right_in_parts(name, value, evaluator):
             return "parts", "as a whole only"
         if comparison.is_special:
-            if not self.findings:
+            if not self.findings and not self._forward.is_faulty:
                 self._found(self._special_fault(name, value, evaluator))
             return "not finite", "NaN or infinite, or the value in double is, and not both"
         if is_off and self._found(self.fault_without_rounding(name, value, evaluator)):

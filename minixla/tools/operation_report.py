@@ -10,7 +10,7 @@ from minixla.tools import reports
 from minixla.tools.reports import Finding
 
 FAILED = "fails"
-#: A NaN on which all agree is no fault of an operation: arguments may be outside its domain.
+#: A NaN on which all agree does not fail an operation: arguments may be outside its domain.
 BAD = tuple(verdict for verdict in reports.BAD if verdict != "NaN")
 
 

@@ -398,11 +398,11 @@ def test_right_programs_have_no_findings(name):
 @pytest.mark.parametrize(
     "function", [masked_log, where_sqrt, mnp.log], ids=["result", "gradient", "both"]
 )
-def test_a_nan_from_inputs_without_nan_is_no_success(function):
+def test_a_nan_from_inputs_without_nan_fails(function):
     assert not mx.cross_check(function, f32([0, -1, 4])).ok
 
 
-def test_an_infinity_on_which_all_agree_is_a_finding_and_a_success():
+def test_an_infinity_on_which_all_agree_does_not_fail():
     report = mx.cross_check(mnp.log, f32([0, 1]), gradients=False)
     assert report.ok and [each.kind for each in report.findings] == ["division by zero"]
 
