@@ -344,6 +344,8 @@ def _kind(step: Instruction, values: dict[Value, Any], element: Element) -> str:
         result = _in_double(step, values, element)  # the type has NaN in place of infinities
     if name in _POLES and not np.isnan(result):
         return "division by zero"
+    if "Solve" in name and any(_is_singular(values[operand]) for operand in step.operands):
+        return "division by zero"
     if name == "Div" and operands[1] == 0 and operands[0] != 0:
         return "division by zero"
     if name == "Pow" and operands[0] == 0 and np.real(operands[1]) < 0:
@@ -351,6 +353,14 @@ def _kind(step: Instruction, values: dict[Value, Any], element: Element) -> str:
     # The parts of a complex product that overflows may cancel.
     is_product = values[element.value].dtype.kind == "c" and name in ("Mul", "Exp")
     return "invalid" if np.isnan(result) and not is_product else "overflow"
+
+
+def _is_singular(array: Any) -> bool:
+    """Whether a triangular matrix, or one of a batch, has a 0 on its diagonal."""
+    is_matrix = isinstance(array, np.ndarray) and array.ndim >= 2
+    if not is_matrix or array.shape[-1] != array.shape[-2]:
+        return False
+    return bool((np.diagonal(array, axis1=-2, axis2=-1) == 0).any())
 
 
 def _has_infinity(dtype: np.dtype) -> bool:
