@@ -1,4 +1,4 @@
-"""cross_check: what the verdicts and `ok` say of NaN, custom rules, and backends that do not run."""
+"""cross_check: verdicts and `ok` for NaN, custom rules, and backends that do not run."""
 
 from __future__ import annotations
 
