@@ -46,6 +46,9 @@ class CheckedProgram(Search):
         compare = functools.partial(map, self.measured.compared, self.graph.outputs)
         pairs = answers.items()
         comparisons = {name: list(compare(x)) for name, x in pairs if not isinstance(x, str)}
+        for evaluator, results in answers.items():
+            if not isinstance(results, str):
+                self.answers[evaluator] = dict(zip(self.graph.outputs, results, strict=True))
         if any(comparison.excess > 1 for row in comparisons.values() for comparison in row):
             reason = known_error(self.kind, self.graph, self.measured.reference, self.opinions)
             self._is_wrong = self._found(reason or wrong_step(self))
@@ -99,7 +102,7 @@ class CheckedProgram(Search):
         if is_off and self._is_right_in_parts(name, value, evaluator):
             return "parts", "as a whole only"
         if comparison.is_special:
-            if not self.findings:
+            if not self.findings and not self._forward.is_faulty:
                 self._found(self._special_fault(name, value, evaluator))
             return "not finite", "NaN or infinite, or the value in double is, and not both"
         if is_off and self._found(self.fault_without_rounding(name, value, evaluator)):
@@ -121,15 +124,15 @@ class CheckedProgram(Search):
             return False
         text = f"{evaluator} gives {name} right where all intermediate values are asked for"
         text += ", and otherwise not"
-        finding = Finding("compiler", self.kind, suspects=(evaluator,), explanation=text)
+        finding = self.whole(value, evaluator, text)
         return self.measured.compared(value, computed).excess <= 1 and self._found(finding)
 
     def _special_fault(self, name: str, value: Value, evaluator: str) -> Finding:
         """What is wrong where only one evaluator gives a NaN or an infinity, or does not."""
         text = f"{evaluator} returns a wrong {name}: only one of it and the value in double is "
         text += "finite; each instruction on its own is right"
-        whole = Finding("compiler", self.kind, suspects=(evaluator,), explanation=text)
-        return self.fault_without_rounding(name, value, evaluator) or whole
+        found = self.fault_without_rounding(name, value, evaluator)
+        return found or self.whole(value, evaluator, text)
 
     def _loses_digits(self, value: Value, comparison: Comparison) -> bool:
         if not is_inexact(value.shape):

@@ -40,7 +40,8 @@ def cross_check(
     directions are checked in the same way, and against difference quotients. Integers and booleans
     must be equal; for floats `minixla.tools.rounding` says what is allowed. Where evaluators part,
     the report names the first instruction that one of them gets wrong on the same operands; where
-    digits are lost, the instruction that loses them.
+    digits are lost, the instruction that loses them. A NaN or an infinity is never rounding: the
+    report names the operation where it begins, also if all agree on it.
 
     Args:
         fun: a function of pytrees of arrays, traceable and without side effects.
@@ -103,6 +104,7 @@ def _check(
         checked = CheckedProgram(kind, program, opinions, forward)
         rows += checked.rows(named, theirs.get(kind))
         findings += checked.findings
+        forward.is_faulty |= any(finding.kind in FAULTS for finding in checked.findings)
     if gradients:
         opinions.say(DIFFERENCES)
         compared_rows, wrong = check_derivatives(function, opinions)

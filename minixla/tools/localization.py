@@ -29,6 +29,8 @@ class Search:
 
     def __init__(self, kind: str, measured: Measured, opinions: Opinions) -> None:
         self.kind, self.measured, self.opinions = kind, measured, opinions
+        #: What each evaluator gives for the outputs, where it was asked for these only.
+        self.answers: dict[str, dict[Value, np.ndarray]] = {}
 
     @cached_property
     def values(self) -> dict[str, dict[Value, np.ndarray]]:
@@ -74,7 +76,31 @@ class Search:
         text += f"{worst.op.builder_name} a relative error of {before:.1e} in its operands becomes "
         text += f"{after:.1e}"
         finding = Finding("cancellation", explanation=text, ulp=self._ulp(worst, name))
-        return finding.at(worst, self.measured.graph, self.kind)
+        return self._with_values(finding, worst, name).at(worst, self.measured.graph, self.kind)
+
+    def _with_values(
+        self, finding: Finding, step: Instruction, name: str, values: Any = None
+    ) -> Finding:
+        """A finding with what double and an evaluator have for the worst result of a step."""
+        values = self.values.get(name, self.measured.reference) if values is None else values
+        arrays = [result for result in step.results if is_array(result) and result in values]
+        compared = {result: self.measured.compared(result, values[result]) for result in arrays}
+        if not compared:
+            return finding
+        worst = max(arrays, key=lambda result: compared[result].excess)
+        where = compared[worst].worst
+        shown = {"in double": self.measured.truth[worst], name: values[worst]}
+        shown = {who: comparison.shown_element(array, where) for who, array in shown.items()}
+        return finding._replace(element=where or None, values=shown)
+
+    def whole(self, output: Value, name: str, text: str) -> Finding:
+        """A finding that only the program as a whole is wrong, at the instruction of an output."""
+        finding = Finding("compiler", self.kind, suspects=(name,), explanation=text)
+        step = output.instruction
+        if step is None:
+            return finding
+        finding = self._with_values(finding, step, name, self.answers.get(name))
+        return finding.at(step, self.measured.graph, self.kind)
 
     def _lost_range(self, output: Value, worst: Instruction | None) -> Finding | None:
         """The overflow or underflow that makes a finite output wrong, if there is one."""
@@ -128,13 +154,12 @@ class Search:
                 text = f"{name} returns a wrong result of {step.op.builder_name} in this program,"
                 text += f" but the right one for this instruction on its own; {free}"
                 finding = Finding("compiler", suspects=(name,), explanation=text)
-                return finding.at(step, self.measured.graph, self.kind)._replace(
-                    ulp=self._ulp(step, name)
-                )
+                finding = self._with_values(finding, step, name)._replace(ulp=self._ulp(step, name))
+                return finding.at(step, self.measured.graph, self.kind)
         if output in rounded:
             return None
         text = f"{name} returns a wrong {label}; each instruction on its own is right, and {free}"
-        return Finding("compiler", self.kind, suspects=(name,), explanation=text)
+        return self.whole(output, name, text)
 
     def decision(self, name: str) -> Finding | None:
         """The first instruction whose integers or booleans an evaluator has otherwise."""
@@ -143,7 +168,9 @@ class Search:
                 text = f"rounding decides {step.op.builder_name} otherwise in {name}"
                 text += "; on the same operands all agree"
                 finding = Finding("decision", explanation=text, ulp=self._ulp(step, name))
-                return finding.at(step, self.measured.graph, self.kind)
+                return self._with_values(finding, step, name).at(
+                    step, self.measured.graph, self.kind
+                )
         return None
 
 

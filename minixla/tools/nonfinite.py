@@ -57,6 +57,8 @@ class Forward:
 
     def __init__(self, graph: Graph, operands: Sequence[Any]) -> None:
         self.graph, self._operands = inlined(graph.silent()).pruned(), operands
+        #: Whether the function itself has findings: derivatives inherit its NaN and infinities.
+        self.is_faulty = False
 
     @cached_property
     def values(self) -> dict[Value, Any]:
@@ -72,6 +74,12 @@ class Forward:
             steep = [x for x in same if x in self.graph.instructions and self._is_steep(x)]
             same = steep[:1] or same
         return same[-1] if same else None
+
+    def inherits(self, step: Instruction) -> bool:
+        """Whether an instruction reads a NaN or an infinity that the function is at fault for."""
+        if not self.is_faulty or step not in self.graph.instructions:
+            return False
+        return any(is_bad(self.values[operand]).any() for operand in step.operands)
 
     def _is_steep(self, step: Instruction) -> bool:
         """Whether the derivative of an instruction is infinite or NaN where it runs."""
@@ -117,8 +125,8 @@ def findings(program: Program) -> list[Finding]:
     casts = harmful_casts(program.graph, program.values) if program.kind == "result" else ()
     for step, marks in casts:
         element = Element(step.results[0], tuple(int(n) for n in np.argwhere(marks)[0]))
-        finding = _finding(program, element, None)
-        found.setdefault((finding.kind, finding.operation, finding.source), finding)
+        if (finding := _finding(program, element, None)) is not None:
+            found.setdefault((finding.kind, finding.operation, finding.source), finding)
     return list(found.values())
 
 
@@ -144,7 +152,7 @@ def _origin(program: Program, element: Element) -> Finding | None:
         if inside is not None:
             return inside
         before = cause(step, values, element)
-        if before is None and step.op.computations and step.op.name in ("While", "Conditional"):
+        if before is None and inner_runs(step, [values[x] for x in step.operands]) is not None:
             # Nothing begins inside: an operand is responsible, perhaps among others.
             before = _first_bad(step, values)
         if before is None:
@@ -204,7 +212,7 @@ def _moving_inside(graph: Graph, is_moving: Sequence[bool]) -> frozenset[Value]:
         flags = again
 
 
-def _finding(program: Program, element: Element, born: Element | None) -> Finding:
+def _finding(program: Program, element: Element, born: Element | None) -> Finding | None:
     """What is reported of an element that is not finite, and of the NaN made of it."""
     step, values = element.value.instruction, program.values
     assert step is not None
@@ -221,13 +229,15 @@ def _finding(program: Program, element: Element, born: Element | None) -> Findin
         if small is not None:
             return _underflow_finding(program, small, step)
     named = program.forward.differentiated(step) if is_derivative else None
+    if named is not None and program.forward.inherits(named):
+        return None
     shown = _shown_values(step, values, element)
     step = wide_step or step
     text = _explanation(kind, step, named, element, shown["result"])
     last_step = last.value.instruction
     assert last_step is not None
     if last != element and kind != "zero times infinity":
-        text += f"; {last_step.op.builder_name} makes NaN of it, called at {last_step.source}"
+        text += f"; {last_step.op.builder_name} turns it into NaN, called at {last_step.source}"
     advice = _advice(program, kind, named or step, last_step)
     place = {"element": element.index or None, "explanation": text, "advice": advice}
     finding = Finding(kind, values=shown, **place)
@@ -334,6 +344,8 @@ def _kind(step: Instruction, values: dict[Value, Any], element: Element) -> str:
         result = _in_double(step, values, element)  # the type has NaN in place of infinities
     if name in _POLES and not np.isnan(result):
         return "division by zero"
+    if "Solve" in name and any(_is_singular(values[operand]) for operand in step.operands):
+        return "division by zero"
     if name == "Div" and operands[1] == 0 and operands[0] != 0:
         return "division by zero"
     if name == "Pow" and operands[0] == 0 and np.real(operands[1]) < 0:
@@ -341,6 +353,14 @@ def _kind(step: Instruction, values: dict[Value, Any], element: Element) -> str:
     # The parts of a complex product that overflows may cancel.
     is_product = values[element.value].dtype.kind == "c" and name in ("Mul", "Exp")
     return "invalid" if np.isnan(result) and not is_product else "overflow"
+
+
+def _is_singular(array: Any) -> bool:
+    """Whether a triangular matrix, or one of a batch, has a 0 on its diagonal."""
+    is_matrix = isinstance(array, np.ndarray) and array.ndim >= 2
+    if not is_matrix or array.shape[-1] != array.shape[-2]:
+        return False
+    return bool((np.diagonal(array, axis1=-2, axis2=-1) == 0).any())
 
 
 def _has_infinity(dtype: np.dtype) -> bool:

@@ -32,7 +32,7 @@ from minixla.tools.evaluators import REFERENCE
 from minixla.tools.gradient_check import check_grads
 from minixla.tools.operation_report import BAD, FAILED, Check, OperationReport
 from minixla.tools.operation_variants import variants_of
-from minixla.tools.reports import CrossCheckReport, Row
+from minixla.tools.reports import FAULTS, CrossCheckReport, Row
 from minixla.tools.ways_to_run import WAYS, by_kernels
 from minixla.transforms import make_graph, reference
 
@@ -183,7 +183,7 @@ def _checked(
     except Exception as error:  # a kernel's or rule's, which is what is looked for
         enter("cross_check", FAILED, f"{type(error).__name__}: {_first_line(error)}")
         return
-    report.findings += found.findings
+    report.findings += [finding for finding in found.findings if finding.kind not in FAULTS]
     for evaluator, rows in _by_evaluator(found).items():
         worst = max((row.ulp for row in rows if row.ulp is not None), default=None)
         enter(evaluator, *_verdict(evaluator, rows), worst)

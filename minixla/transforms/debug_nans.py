@@ -101,12 +101,14 @@ class _Search:
             outcomes = (outcome,) if step.single else outcome
             values.update(zip(map(id, step.results), outcomes, strict=True))
         outputs = [values[id(value)] for value in program.outputs]
-        if not self.kind.is_in(outputs):
+        if not self.kind.leads_to(outputs):
             return None, outputs
         for step in self.makers(program, values):
             arguments = [values[id(value)] for value in step.operands]
             results = [values[id(value)] for value in step.results]
             maker = self.inside(step.op, arguments)
+            if maker is None and not self.kind.is_in(results):
+                continue  # a NaN that no infinity leads to
             if maker is None:
                 return Maker(step.op, arguments, results, step.source, (where,)), outputs
             if maker is not CONSTANT:
@@ -116,15 +118,18 @@ class _Search:
     def makers(self, program: Graph, values: Mapping[int, Numbers]) -> list[Instruction]:
         """The steps that made what outputs show, of operands that do not hold it, in order."""
 
-        def bad(given: Sequence[Value]) -> list[Value]:
-            return [value for value in given if self.kind.is_in(values[id(value)])]
+        def led_to(some: Sequence[Value]) -> list[Value]:
+            return [value for value in some if self.kind.leads_to(values[id(value)])]
 
-        bad_ids, steps = set(map(id, bad(program.outputs))), []
+        def holds(some: Sequence[Value]) -> bool:
+            return self.kind.is_in([values[id(value)] for value in some])
+
+        bad_ids, steps = set(map(id, led_to(program.outputs))), []
         for step in reversed(program.instructions):
             if not bad_ids.isdisjoint(map(id, step.results)):
-                further = bad(step.operands)
-                bad_ids.update(map(id, further))
-                if not further and step.op.name != "Constant":
+                bad_ids.update(map(id, led_to(step.operands)))
+                is_maker = holds(step.results) or bool(step.op.computations)
+                if is_maker and not holds(step.operands) and step.op.name != "Constant":
                     steps.append(step)
         return steps[::-1]
 
@@ -171,7 +176,7 @@ class CheckTrace(WatchTrace):
         kinds = _state.watch.kinds if _state.watch is not None else ()
         values = numbers(results if type(results) is tuple else (results,)) if kinds else ()
         for kind in kinds:
-            if kind.is_in(values) and not kind.is_in(read := numbers(operands)):
+            if kind.leads_to(values) and not kind.is_in(read := numbers(operands)):
                 self._check(kind, operation, read, values)
         return results
 
@@ -183,7 +188,7 @@ class CheckTrace(WatchTrace):
         results: Sequence[Numbers],
     ) -> None:
         maker = _maker_in(kind, operation, operands)
-        if maker is CONSTANT:
+        if maker is CONSTANT or (maker is None and not kind.is_in(list(results))):
             return
         source = _state.source or find_source(3)
         maker = maker.called_at(source) if maker else Maker(operation, operands, results, source)
@@ -267,7 +272,9 @@ def debug_nans(enabled: bool = True) -> Iterator[None]:
 def debug_infs(enabled: bool = True) -> Iterator[None]:
     """Raise an error at the operation that produces an infinity (JAX: `jax.debug_infs`).
 
-    An operation with finite operands counts. Computations are watched as in `debug_nans`.
+    An operation with finite operands counts. Computations are watched as in `debug_nans`. A
+    compiled function is also computed again if its results contain a NaN, which an infinity may
+    have become.
 
     Args:
         enabled: False stops watching inside an outer block.

@@ -65,6 +65,12 @@ class Kind(NamedTuple):
     test: Callable[[np.ndarray], np.ndarray]
     error: type[MinixlaError]
     jax_check: Callable[[bool], AbstractContextManager[object]]
+    #: A test of elements which may have been computed from it: an infinity may end as a NaN.
+    trail: Callable[[np.ndarray], np.ndarray]
+
+    def leads_to(self, value: Numbers) -> bool:
+        """Whether an array, or an element of a sequence, may have been computed from it."""
+        return self._replace(test=self.trail).is_in(value)
 
     def is_in(self, value: Numbers) -> bool:
         """Whether an array, or a member of a sequence, holds it; what is not known does not."""
@@ -84,8 +90,15 @@ class Kind(NamedTuple):
         return f"{advice} Where it is meant, switch the check off with mx.{self.subject}(False)."
 
 
-NANS = Kind("debug_nans", "a NaN", np.isnan, NaNError, jax.debug_nans)
-INFS = Kind("debug_infs", "an infinity", np.isinf, InfinityError, jax.debug_infs)
+NANS = Kind("debug_nans", "a NaN", np.isnan, NaNError, jax.debug_nans, np.isnan)
+INFS = Kind(
+    "debug_infs",
+    "an infinity",
+    np.isinf,
+    InfinityError,
+    jax.debug_infs,
+    lambda array: ~np.isfinite(array),
+)
 
 
 @contextmanager

@@ -83,6 +83,12 @@ FORWARD = {
     "a complex exponential": (mnp.exp, [np.complex64([1000 + 1j])], "overflow", "exp"),
     "masked log": (masked_log, [f32([0, 2, 4])], "division by zero", "log"),
     "log of 0": (mnp.log, [f32([0, 1])], "division by zero", "log"),
+    "a singular matrix": (
+        mnp.linalg.inv,
+        [f32([[1, 1], [1, 1]])],
+        "division by zero",
+        "lu_solve",
+    ),
     "1 / 0": (lambda x: 1 / x, [f32([0, 1])], "division by zero", "div"),
     "mean of nothing": (
         lambda x, m: (x * m).sum() / m.sum(),
@@ -144,6 +150,32 @@ FORWARD = {
         "cast out of range",
         "convert_element_type",
     ),
+    "a cast to int8": (
+        lambda x: x.astype("int8"),
+        [f32([300, 1])],
+        "cast out of range",
+        "convert_element_type",
+    ),
+    "a product in e4m3": (
+        lambda x: x * x,
+        [np.array([300, 1], ml_dtypes.float8_e4m3fn)],
+        "overflow",
+        "mul",
+    ),
+    "log of 0 in e4m3": (
+        mnp.log,
+        [np.array([0, 1], ml_dtypes.float8_e4m3fn)],
+        "division by zero",
+        "log",
+    ),
+    "a complex product": (lambda x: x * x, [np.complex64([1e30 + 1e30j])], "overflow", "mul"),
+    "a complex quotient": (lambda x: 1 / x, [np.complex64([0])], "division by zero", "div"),
+    "a scan": (
+        lambda x: mx.scan(lambda c, y: (c * y, mnp.log(c)), x[0], x)[1],
+        [f32([1, 0, 3])],
+        "division by zero",
+        "log",
+    ),
     "a cast to f32": (
         lambda x: x.astype("float32"),
         [f64([1e300, 1])],
@@ -151,10 +183,6 @@ FORWARD = {
         "convert_element_type",
     ),
 }
-
-
-def agreed(report):
-    return all(row.verdict != "parts" for row in report.rows)
 
 
 @pytest.mark.parametrize("name", FORWARD)
@@ -337,6 +365,25 @@ RIGHT = {
     "mean of doubles": (lambda x: mnp.log(x).mean(), [f64([1, 2, 3])]),
     "a scan": (lambda x: mx.scan(lambda c, y: (c + y, mnp.exp(-c)), x[0], x)[1], [normal(4)]),
     "a product with a mask": (lambda x, m: (x * m).sum(), [normal(4), f32([0, 1, 0, 1])]),
+    "a norm with an epsilon": (
+        lambda x: x / mnp.maximum(mnp.sqrt((x * x).sum() + 1e-12), 1e-6),
+        [f32([0, 0])],
+    ),
+    "sinc": (mnp.sinc, [f32([0, 1, 2.5])]),
+    "hypot": (mnp.hypot, [f32([3e20, 1]), f32([4e20, 2])]),
+    "max pool of JAX": (
+        lambda x: jax.lax.reduce_window(x, -np.inf, jax.lax.max, (2,), (2,), "SAME"),
+        [normal(5)],
+    ),
+    "entropy with a safe log": (
+        lambda p: mnp.where(p > 0, p * mnp.log(mnp.where(p > 0, p, 1)), 0).sum(),
+        [f32([0, 0.5, 0.5])],
+    ),
+    "float to index": (lambda x: mx.nn.one_hot(x.astype("int32"), 4), [f32([0, 1, 3])]),
+    "a cast that is not chosen": (
+        lambda x: mnp.where(x < 100, x.astype("int8"), np.int8(0)),
+        [f32([1e4, -5])],
+    ),
     "a running maximum": (
         lambda x: mx.scan(lambda c, y: (mnp.maximum(c, y), c), mnp.float32(-np.inf), x)[0],
         [normal(4)],
@@ -350,3 +397,15 @@ def test_right_programs_have_no_findings(name):
     with jax.enable_x64(any(x.dtype == f64 for x in arguments)):
         report = mx.cross_check(function, *arguments)
     assert report.ok and not report.findings, report
+
+
+@pytest.mark.parametrize(
+    "function", [masked_log, where_sqrt, mnp.log], ids=["result", "gradient", "both"]
+)
+def test_a_nan_from_inputs_without_nan_fails(function):
+    assert not mx.cross_check(function, f32([0, -1, 4])).ok
+
+
+def test_an_infinity_on_which_all_agree_does_not_fail():
+    report = mx.cross_check(mnp.log, f32([0, 1]), gradients=False)
+    assert report.ok and [each.kind for each in report.findings] == ["division by zero"]

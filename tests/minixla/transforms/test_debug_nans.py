@@ -361,6 +361,22 @@ def test_infinities():
         assert mnp.max(np.array([-np.inf, 1], np.float32)) == 1
 
 
+def test_an_infinity_that_becomes_nan_is_found():
+    def vanishing(x):
+        large = mnp.exp(x)
+        return large - large
+
+    def looping(x):
+        return mx.fori_loop(0, 2, lambda i, y: vanishing(y), x)
+
+    options = {"check": mx.debug_infs, "error": mx.InfinityError}
+    for function in (vanishing, looping, mx.jit(vanishing)):
+        message = found(mx.jit(function), np.float32([1000, 1]), **options)
+        assert message.startswith("exp: it makes an infinity") and line(vanishing) in message
+    with mx.debug_infs():
+        assert np.isnan(mx.jit(lambda x: (x - x) / (x - x))(X)).all()
+
+
 def test_both():
     def watch():
         return mx.debug_nans()
