@@ -18,7 +18,7 @@ from minixla.core.tracing import evaluate_graph
 from minixla.engine.random_keys import flatten, leaf_paths
 from minixla.tools.differences import random_direction
 from minixla.tools.graph_parts import inexact_part, inlined, is_inexact
-from minixla.tools.opinions import Opinion
+from minixla.tools.oracle_values import Opinion
 from minixla.tools.reports import KINDS
 from minixla.transforms import make_graph
 

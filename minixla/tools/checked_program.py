@@ -14,7 +14,7 @@ from minixla.tools.evaluators import JAX, REFERENCE
 from minixla.tools.graph_parts import is_inexact, needed_for, type_of
 from minixla.tools.localization import Search, known_error, wrong_step
 from minixla.tools.nonfinite import Forward, Program, dependent
-from minixla.tools.opinions import Opinion, Opinions
+from minixla.tools.oracle_values import Opinion, Opinions
 from minixla.tools.reports import KINDS, Finding, Row
 from minixla.tools.rounding import Measured
 

@@ -23,6 +23,7 @@ from minixla.interop import ImportedProgram
 from minixla.interop.progress import shown_progress
 from minixla.tools import command_inputs as inputs
 from minixla.tools import command_line
+from minixla.tools.array_formatting import check_file, in_full, in_short, widened, write_file
 from minixla.tools.command_line import BadInput
 from minixla.tools.cost_reports import cost_report
 from minixla.tools.cross_check import cross_check
@@ -32,9 +33,8 @@ from minixla.tools.explorer import explored, shown_parts
 from minixla.tools.graph_parts import inexact_part, is_inexact
 from minixla.tools.html_page import page
 from minixla.tools.layered_drawing import picture
-from minixla.tools.opened_programs import opened
-from minixla.tools.opinions import evaluate
-from minixla.tools.shown_arrays import check_file, in_full, in_short, widened, write_file
+from minixla.tools.oracle_values import evaluate
+from minixla.tools.program_files import opened
 from minixla.tools.source_lines import SourceLines
 from minixla.tools.worker import make_context
 from minixla.transforms import make_graph, vjp, vmap

@@ -15,7 +15,7 @@ from minixla.tools.checked_program import CheckedProgram
 from minixla.tools.derivative_check import check_derivatives, raised_findings
 from minixla.tools.evaluators import ALONE, DIFFERENCES, EVALUATORS, JAX, Evaluator, checked
 from minixla.tools.nonfinite import Forward
-from minixla.tools.opinions import Opinion, Opinions
+from minixla.tools.oracle_values import Opinion, Opinions
 from minixla.tools.reports import FAULTS, KINDS, CrossCheckReport, Finding, Row
 from minixla.transforms.arguments import checked_function
 

@@ -20,7 +20,7 @@ from minixla.tools.custom_rules import described_rule
 from minixla.tools.differences import Leaf, Point, Space
 from minixla.tools.evaluators import DIFFERENCES
 from minixla.tools.graph_parts import inlined, is_array, is_inexact
-from minixla.tools.opinions import Opinions
+from minixla.tools.oracle_values import Opinions
 from minixla.tools.reports import Finding, Row
 from minixla.tools.rounding import declared_values, in_double, near_in_double
 from minixla.transforms.custom_calls import CustomDerivativeCall, StopGradient

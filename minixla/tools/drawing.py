@@ -6,7 +6,7 @@ from typing import Any
 
 from minixla.core.graph import Graph, Value
 from minixla.tools.layered_drawing import picture
-from minixla.tools.opened_programs import opened
+from minixla.tools.program_files import opened
 
 #: Graphviz lays out some hundreds of boxes in seconds, and nobody can read more.
 _MOST_BOXES = 600

@@ -31,8 +31,7 @@ from minixla.tools.explorer_files import write_files
 from minixla.tools.graph_parts import is_array
 from minixla.tools.html_page import page
 from minixla.tools.layouts import layouts
-from minixla.tools.opened_programs import Part, opened
-from minixla.tools.opinions import Opinions
+from minixla.tools.oracle_values import Opinions
 from minixla.tools.overlays import (
     Overlay,
     cost_overlays,
@@ -41,6 +40,7 @@ from minixla.tools.overlays import (
     layout_overlays,
     nan_overlay,
 )
+from minixla.tools.program_files import Part, opened
 from minixla.tools.reports import CrossCheckReport
 from minixla.tools.source_lines import SourceLines
 from minixla.transforms.evaluation import make_graph

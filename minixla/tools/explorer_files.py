@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from minixla.tools.opened_programs import Node, Part
 from minixla.tools.overlays import Overlay
+from minixla.tools.program_files import Node, Part
 
 _GRADIENT = ({"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#ff5050"})
 

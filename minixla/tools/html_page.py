@@ -6,8 +6,8 @@ from html import escape
 from pathlib import Path
 
 from minixla.tools.layered_drawing import drawn
-from minixla.tools.opened_programs import Node, Part
 from minixla.tools.overlays import Overlay
+from minixla.tools.program_files import Node, Part
 from minixla.tools.source_lines import SourceLines
 
 _TEMPLATE = Path(__file__).with_name("page.html")

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from minixla.tools.opened_programs import Node, Part
+from minixla.tools.program_files import Node, Part
 
 # In pixels.
 _WIDTH, _HEIGHT, _GAP, _BETWEEN = 150, 34, 16, 40

@@ -25,7 +25,7 @@ from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.sharding.value_shardings import sharding_of
 from minixla.tools.drawing import dot_text
 from minixla.tools.layered_drawing import picture
-from minixla.tools.opened_programs import opened
+from minixla.tools.program_files import opened
 
 _ENGINES = ("native", "shardy")
 _PASSES = (

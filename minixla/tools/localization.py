@@ -15,7 +15,7 @@ from minixla.core.graph import Graph, Instruction, Value
 from minixla.tools import comparison, graph_parts
 from minixla.tools.evaluators import REFERENCE
 from minixla.tools.graph_parts import inlined, inner_runs, is_array, type_of
-from minixla.tools.opinions import Opinions
+from minixla.tools.oracle_values import Opinions
 from minixla.tools.reports import KINDS, Finding
 from minixla.tools.rounding import Measured, declared_values
 from minixla_ops.programs.lowering import is_lowered

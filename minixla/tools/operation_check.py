@@ -27,13 +27,13 @@ from minixla.core.tracebacks import api_boundary
 from minixla.extension.registered import RegisteredOperation
 from minixla.interop.progress import shown_progress
 from minixla.sharding.probing import wrong_factors
+from minixla.tools.backends import WAYS, by_kernels
 from minixla.tools.cross_check import cross_check
 from minixla.tools.evaluators import REFERENCE
 from minixla.tools.gradient_check import check_grads
 from minixla.tools.operation_report import BAD, FAILED, Check, OperationReport
 from minixla.tools.operation_variants import variants_of
 from minixla.tools.reports import FAULTS, CrossCheckReport, Row
-from minixla.tools.ways_to_run import WAYS, by_kernels
 from minixla.transforms import make_graph, reference
 
 _SECOND = "second derivatives"

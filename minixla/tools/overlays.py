@@ -18,8 +18,8 @@ from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.tools import comparison, graph_parts
 from minixla.tools.costs import byte_count, instruction_cost
 from minixla.tools.graph_parts import inner_runs, is_array, is_call
-from minixla.tools.opened_programs import Part
-from minixla.tools.opinions import Opinion, Opinions
+from minixla.tools.oracle_values import Opinion, Opinions
+from minixla.tools.program_files import Part
 from minixla.tools.reports import KINDS, CrossCheckReport
 from minixla.tools.rounding import declared_values, in_double
 

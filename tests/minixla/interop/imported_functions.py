@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax, nn
@@ -38,18 +37,42 @@ HALVES = np.float32(np.arange(20) * 0.7 + 0.35)
 ROWS: dict[str, Row] = {
     **{
         f"lax.{name}": (getattr(lax, name), [LINE])
-        for name in """abs asinh atan cbrt cos cosh erf
-       erfc exp expm1 logistic neg sign sin sinh square tan tanh bessel_i0e bessel_i1e ceil floor
-       round exp2""".split()
+        for name in [
+            "abs",
+            "asinh",
+            "atan",
+            "cbrt",
+            "cos",
+            "cosh",
+            "erf",
+            "erfc",
+            "exp",
+            "expm1",
+            "logistic",
+            "neg",
+            "sign",
+            "sin",
+            "sinh",
+            "square",
+            "tan",
+            "tanh",
+            "bessel_i0e",
+            "bessel_i1e",
+            "ceil",
+            "floor",
+            "round",
+            "exp2",
+        ]
     },
     **{
         f"lax.{name} far": (getattr(lax, name), [WIDE])
-        for name in """asinh atan cbrt tanh erf
-       logistic""".split()
+        for name in ["asinh", "atan", "cbrt", "tanh", "erf", "logistic"]
     },
-    **{f"lax.{name}": (getattr(lax, name), [RIGHT]) for name in "log log1p sqrt rsqrt".split()},
-    **{f"lax.{name}": (getattr(lax, name), [SHORT]) for name in "digamma lgamma".split()},
-    **{f"lax.{name}": (getattr(lax, name), [UNIT]) for name in "acos asin atanh erf_inv".split()},
+    **{f"lax.{name}": (getattr(lax, name), [RIGHT]) for name in ["log", "log1p", "sqrt", "rsqrt"]},
+    **{f"lax.{name}": (getattr(lax, name), [SHORT]) for name in ["digamma", "lgamma"]},
+    **{
+        f"lax.{name}": (getattr(lax, name), [UNIT]) for name in ["acos", "asin", "atanh", "erf_inv"]
+    },
     "lax.acosh": (lax.acosh, [ABOVE]),
     "lax.reciprocal": (lambda x: lax.reciprocal(x), [WIDE]),
     "lax.integer_pow": (lambda x: lax.integer_pow(x, -3), [MILD]),
@@ -72,15 +95,13 @@ ROWS: dict[str, Row] = {
     "lax.select": (lambda x: lax.select(x > 0, jnp.sqrt(x), x * x), [LINE]),
     **{
         f"special.{name}": (getattr(special, name), [LINE])
-        for name in """expit log_ndtr ndtr erf
-       erfc i0e i1e i0 i1 """.split()
+        for name in ["expit", "log_ndtr", "ndtr", "erf", "erfc", "i0e", "i1e", "i0", "i1"]
     },
     **{
         f"special.{name}": (getattr(special, name), [SHORT])
-        for name in """digamma gammaln entr
-       exp1 gamma spence factorial""".split()
+        for name in ["digamma", "gammaln", "entr", "exp1", "gamma", "spence", "factorial"]
     },
-    **{f"special.{name}": (getattr(special, name), [PART]) for name in "logit ndtri".split()},
+    **{f"special.{name}": (getattr(special, name), [PART]) for name in ["logit", "ndtri"]},
     "special.erfinv": (special.erfinv, [UNIT]),
     "special.expi": (special.expi, [MILD]),
     "special.expi far": (special.expi, [SHORT]),
@@ -107,10 +128,32 @@ ROWS: dict[str, Row] = {
     "stats.norm.logcdf": (stats.norm.logcdf, [np.concatenate([LINE[:19], np.float32([1e-5])])]),
     **{
         f"nn.{name}": (getattr(nn, name), [LINE])
-        for name in """celu elu gelu hard_sigmoid hard_silu
-       hard_tanh leaky_relu log_sigmoid log_softmax mish relu relu6 selu sigmoid silu
-       soft_sign softmax softplus sparse_plus sparse_sigmoid squareplus standardize glu
-       logsumexp""".split()
+        for name in [
+            "celu",
+            "elu",
+            "gelu",
+            "hard_sigmoid",
+            "hard_silu",
+            "hard_tanh",
+            "leaky_relu",
+            "log_sigmoid",
+            "log_softmax",
+            "mish",
+            "relu",
+            "relu6",
+            "selu",
+            "sigmoid",
+            "silu",
+            "soft_sign",
+            "softmax",
+            "softplus",
+            "sparse_plus",
+            "sparse_sigmoid",
+            "squareplus",
+            "standardize",
+            "glu",
+            "logsumexp",
+        ]
     },
     "nn.gelu exact": (lambda x: nn.gelu(x, approximate=False), [LINE]),
 }

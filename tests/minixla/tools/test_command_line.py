@@ -24,8 +24,8 @@ import minixla.interop
 from minixla.core import element_type
 from minixla.core.operation import REGISTRY
 from minixla.interop import progress
+from minixla.tools.array_formatting import write_file
 from minixla.tools.command_line import main
-from minixla.tools.shown_arrays import write_file
 from tests.harness import by_jax
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -9,8 +9,8 @@ import numpy as np
 import minixla as mx
 import minixla.numpy as mnp
 from minixla.tools.explorer_files import graph_collection, node_data, write_files
-from minixla.tools.opened_programs import opened
 from minixla.tools.overlays import Overlay
+from minixla.tools.program_files import opened
 
 X = np.ones((4, 8), "f4")
 

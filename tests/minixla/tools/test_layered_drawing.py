@@ -11,7 +11,7 @@ import pytest
 import minixla as mx
 import minixla.numpy as mnp
 from minixla.tools.layered_drawing import drawn
-from minixla.tools.opened_programs import Node, opened
+from minixla.tools.program_files import Node, opened
 
 SVG = "{http://www.w3.org/2000/svg}"
 X = np.ones((4, 8), "f4")

@@ -15,8 +15,7 @@ import minixla.numpy as mnp
 from minixla.tools.evaluators import EVALUATORS, Evaluator
 from minixla.tools.explorer import shown_parts
 from minixla.tools.graph_parts import every_step, inlined
-from minixla.tools.opened_programs import opened
-from minixla.tools.opinions import Opinions
+from minixla.tools.oracle_values import Opinions
 from minixla.tools.overlays import (
     Overlay,
     cost_overlays,
@@ -24,6 +23,7 @@ from minixla.tools.overlays import (
     finding_overlays,
     nan_overlay,
 )
+from minixla.tools.program_files import opened
 from minixla_ops.programs.reference_evaluation import reference_graph
 
 generator = np.random.default_rng(0)

@@ -7,10 +7,10 @@ import pytest
 
 import minixla as mx
 import minixla.numpy as mnp
-from minixla.tools.opened_programs import opened
+from minixla.tools.program_files import opened
 
 X = np.ones((4, 8), "f4")
-FILE = "test_opened_programs.py"
+FILE = "test_program_files.py"
 
 
 def squared(x):

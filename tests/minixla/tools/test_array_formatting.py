@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import minixla as mx
+from minixla.tools.array_formatting import check_file, in_full, in_short, write_file
 from minixla.tools.command_line import BadInput
-from minixla.tools.shown_arrays import check_file, in_full, in_short, write_file
 
 NAN, INF, LARGEST = np.nan, np.inf, np.finfo("f8").max
 
