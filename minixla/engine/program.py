@@ -10,9 +10,6 @@ from typing import Any, NamedTuple
 import jax
 from jax.core import ShapedArray
 from jax.core import Tracer as JaxTracer
-from jax.extend.core import Primitive
-from jax.extend.mlir import ir
-from jax.extend.mlir.dialects import func
 from jax.interpreters import mlir
 from jax.sharding import AxisType
 
@@ -33,8 +30,11 @@ from minixla.engine.float0 import flatten, float0_zeros, is_float0, structure_pl
 from minixla.engine.foreign_code import raise_ours
 from minixla.engine.host_calls import SIDE_EFFECT, HostEmitter, effect_of, place_host_calls
 from minixla.engine.jax_private import (
+    Primitive,
     current_jax_trace,
     eval_trace,
+    func,
+    ir,
     weakref_cache_key_types,
     weakref_lru_cache,
 )
