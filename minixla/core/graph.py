@@ -384,7 +384,7 @@ class _Evaluated(Rewriting):
     """Replaces operations that hold users' rules."""
 
     def replaced(self, step: Instruction) -> Values | None:
-        op = step.op.evaluated
+        op = role("without_user_rule")(step.op)
         return None if op is None else self.apply(op, self.all(step.operands), step.source)
 
 

@@ -32,6 +32,9 @@ _NO_HOOK: Any = None
 
 #: The `linear_operands` of a variadic operation that is linear in all of them.
 EVERY_OPERAND = range(sys.maxsize)
+#: The `linear_operands` of an operation that is linear in each of two operands, not in both
+#: together: a product.
+EACH_OPERAND = range(2)
 
 # How many inferences an operation remembers; fewer where they keep programs alive.
 _MOST_INFERRED = 4096
@@ -71,21 +74,16 @@ class Operation(Record):
             an attribute of that name.
         zero_derivative: why the derivative is zero everywhere (`piecewise constant`), or None.
         no_derivative: why no derivative exists, or None.
-        evaluated: the operation without users' rules, see `Graph.evaluated`; None if it has none.
         missing_rules: why a rule is left out, by the rule's name.
-        linear_operands: indices of the operands that it is linear in, or None.
-        jointly_linear: linear in all of them together (`add`), not in each alone (`multiply`).
+        linear_operands: indices of the operands that it is linear in together (`add`), or None;
+            EACH_OPERAND for a product, which is linear in each of its two operands.
         only_arrays: whether tuples and tokens are refused before `shape` sees them.
         dynamic_operands: indices of the operands whose dimensions may be dynamic: the rules are
             right for a size below its bound.
         is_elementwise: each element of the results depends on the operands' elements at the same
             place alone.
-        is_call: does nothing but run its one program on its operands.
         is_cheap: takes so little that a reverse derivative computes it again, from values that it
             keeps, rather than keep its result.
-        spans_devices: runs on several devices, by `run`, so that no program can hold it.
-        reads_bits: depends on how its operands' types represent values, so that the reference
-            evaluates it in these types even where it computes everything else in double.
     """
 
     name: ClassVar[str] = ""
@@ -96,21 +94,16 @@ class Operation(Record):
     operands: ClassVar[Sequence[str]] = ()
     is_plain: ClassVar[bool] = True
     is_elementwise: ClassVar[bool] = False
-    is_call: ClassVar[bool] = False
     is_cheap: ClassVar[bool] = False
     # For each record: result shapes by operand shapes.
     _inferred: ClassVar[dict[tuple[AnyShape, ...], Shapes]] = {}
     has_side_effect: ClassVar[bool] = False
     zero_derivative: ClassVar[str | None] = None
     no_derivative: ClassVar[str | None] = None
-    evaluated: "ClassVar[Operation | None]" = None
     missing_rules: ClassVar[dict[str, str]] = {}
     linear_operands: ClassVar[Sequence[int] | None] = None
-    jointly_linear: ClassVar[bool] = True
     only_arrays: ClassVar[bool] = True
     dynamic_operands: ClassVar[Sequence[int]] = ()
-    spans_devices: ClassVar[bool] = False
-    reads_bits: ClassVar[bool] = False
 
     def __call__(self, /, *operands: object, **changed: object) -> Any:
         """Applies the operation, with some attributes changed; the result or tuple of results."""
@@ -136,11 +129,10 @@ class Operation(Record):
         for attribute_name, value in {"spec_names": (cls.name,), **derived}.items():
             if attribute_name not in cls.__dict__:
                 setattr(cls, attribute_name, value)
-        #: Whether no instruction of it runs a program, has a side effect or spans devices.
+        #: Whether no instruction of it runs a program, has a side effect or names devices.
         cls.is_plain = not (
             cls.has_side_effect
             or cls.runs_programs
-            or cls.spans_devices
             or cls.meshes is not Operation.meshes
             or "has_side_effect" in cls.fields
         )
@@ -359,6 +351,11 @@ class Operation(Record):
             return explain(kind, self.builder_name, f"{problem}: {self.missing_rules[rule]}")
         advice = f"Give the class {type(self).__name__} the rule {rule}. {advice}".rstrip()
         return explain(kind, self.builder_name, problem, advice=advice)
+
+    @property
+    def jointly_linear(self) -> bool:
+        """Whether it is linear in its linear operands together, not only in each."""
+        return self.linear_operands is not EACH_OPERAND
 
     def is_linear_in(self, variables: Sequence[bool]) -> bool:
         """Whether it is linear in the marked operands together."""

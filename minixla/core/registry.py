@@ -8,7 +8,6 @@ so. Rules of users' operations are checked when they run: errors say which gave 
 import difflib
 import functools
 import importlib
-import inspect
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -63,7 +62,7 @@ def register(cls: Class) -> Class:
     if registered(cls.name):
         raise ValueError(f"an operation named {cls.name} is registered already")
     # `python -OO` takes all docstrings away.
-    if not inspect.getdoc(cls) and sys.flags.optimize < 2:
+    if not any(base.__doc__ for base in cls.__mro__[:-1]) and sys.flags.optimize < 2:
         raise ValueError(f"operation {cls.name} has no docstring")
     if "." in cls.name:
         _check_rules(cls)

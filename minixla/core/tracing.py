@@ -6,11 +6,10 @@ not its own tracers as constants and, for what it computes, binds under its pare
 
 import gc
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NoReturn, TypeGuard
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeGuard
 
 import jax.core
 import numpy as np
-from jax.extend.linear_util import WrappedFun
 
 from minixla.core import hooks
 from minixla.core.attributes import Literal
@@ -29,6 +28,9 @@ from minixla.core.tracer import weak_type_of as weak_type_of
 from minixla.core.value_types import Array, ArrayLike, Results
 from minixla.core.whole_programs import one_program as one_program
 from minixla.core.whole_programs import with_flags as with_flags
+
+if TYPE_CHECKING:  # jax.extend imports Pallas
+    from jax.extend.linear_util import WrappedFun
 
 
 class Trace(jax.core.Trace):
@@ -172,7 +174,7 @@ class Trace(jax.core.Trace):
         return bridge().process_shard_map(self, *arguments, **options)
 
     def process_call(
-        self, primitive: object, fun: WrappedFun, args: Sequence[object], params: object, /
+        self, primitive: object, fun: "WrappedFun", args: Sequence[object], params: object, /
     ) -> object:
         """Call a function under this trace."""
         with under(self):

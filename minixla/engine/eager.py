@@ -25,6 +25,7 @@ from minixla.engine.jax_private import eval_trace, fill_hook, jax_trace_in_force
 from minixla.engine.meshes import OnMesh, spec_of
 from minixla.engine.program import jit_staged, stage_for_jax
 from minixla.typing import Array, ArrayLike
+from minixla_ops.programs.call import without_user_rule
 from minixla_ops.programs.runs_programs import RunsPrograms
 
 _NUMBERS = {bool, int, float, complex, type(None)}
@@ -222,8 +223,8 @@ def compiled_operation(operation: Operation) -> Callable[..., Results]:
 
 def _evaluated(operation: Operation) -> Operation:
     """Return the operation without users' rules, also in its programs."""
-    if operation.evaluated is not None:
-        return operation.evaluated
+    if (call := without_user_rule(operation)) is not None:
+        return call
     if all(computation.evaluated() is computation for computation in operation.computations):
         return operation
     return operation.changed(_evaluated_programs)

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from jax.extend.mlir import ir
 from jax.interpreters import mlir
 
 from minixla.core.errors import TransformError, explain
@@ -19,6 +18,7 @@ from minixla.engine.jax_private import (
     ShardingContext,
     control_flow_allowed_effects,
     custom_derivatives_allowed_effects,
+    ir,
     lowerable_effects,
     ordered_effects,
     partial_eval_kept_effects,

@@ -1,8 +1,8 @@
 """Every private name of JAX that minixla uses, and the hook by which core reads JAX's trace.
 
 No other file imports from `jax._src`, and no other package from `jax.interpreters`, which may also
-change between releases. `tests/minixla/engine/test_jax_private.py` prints the names that a release
-of JAX lacks.
+change between releases. `Primitive`, `ir` and `func` are also in `jax.extend`, which loads Pallas.
+`tests/minixla/engine/test_jax_private.py` prints the names that a release of JAX lacks.
 """
 
 # ruff: noqa: F401 - other files import the names from here
@@ -23,6 +23,7 @@ from jax._src.config import disable_bwd_checks as disable_bwd_checks
 from jax._src.config import eager_constant_folding as eager_constant_folding
 from jax._src.config import trace_context as trace_context
 from jax._src.core import NamedAxisEffect as NamedAxisEffect
+from jax._src.core import Primitive as Primitive
 from jax._src.core import empty_ref_p as empty_ref_p
 from jax._src.core import eval_context as eval_context
 from jax._src.core import eval_trace as eval_trace
@@ -110,6 +111,8 @@ from jax._src.util import weakref_cache_key_types as weakref_cache_key_types
 from jax._src.util import weakref_lru_cache as weakref_lru_cache
 from jax._src.util import wrap_name as wrap_name
 from jax._src.xla_bridge import canonicalize_platform as canonicalize_platform
+from jaxlib.mlir import ir as ir
+from jaxlib.mlir.dialects import func as func
 
 from minixla.core.state import ThreadState
 from minixla.core.tracing import Trace

@@ -10,7 +10,6 @@ from itertools import compress
 from typing import Any
 
 import jax
-from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from minixla.core.derived import (
@@ -26,7 +25,7 @@ from minixla.core.symbolic_zeros import ZeroTrace
 from minixla.core.tracer import abstract_value
 from minixla.core.tracing import evaluate_graph, trace_to_graph
 from minixla.engine import program
-from minixla.engine.jax_private import weakref_cache_key_types
+from minixla.engine.jax_private import Primitive, weakref_cache_key_types
 from minixla.engine.program import PROGRAM, bind_program
 from minixla.typing import Array
 

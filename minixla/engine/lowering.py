@@ -7,7 +7,6 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.extend.mlir import ir
 from jax.interpreters import mlir
 from jax.tree_util import tree_flatten
 
@@ -18,6 +17,7 @@ from minixla.core.tracer import abstract_value
 from minixla.engine import jax_private as private
 from minixla.engine.float0 import with_float0
 from minixla.engine.host_calls import effect_of
+from minixla.engine.jax_private import ir
 from minixla.engine.program import add_functions, spans_devices, traced_for_jax
 from minixla.engine.random_keys import key_ranks
 from minixla.legalize.cpu.repeats import instruction_count

@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from jax.extend.mlir import ir
-
 from minixla.core.graph import Graph
-from minixla.engine.jax_private import ShardingContext
+from minixla.engine.jax_private import ShardingContext, ir
 from minixla.sharding.mesh import Mesh
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.sharding.text import parse_sharding

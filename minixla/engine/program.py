@@ -10,9 +10,6 @@ from typing import Any, NamedTuple
 import jax
 from jax.core import ShapedArray
 from jax.core import Tracer as JaxTracer
-from jax.extend.core import Primitive
-from jax.extend.mlir import ir
-from jax.extend.mlir.dialects import func
 from jax.interpreters import mlir
 from jax.sharding import AxisType
 
@@ -33,8 +30,11 @@ from minixla.engine.float0 import flatten, float0_zeros, is_float0, structure_pl
 from minixla.engine.foreign_code import raise_ours
 from minixla.engine.host_calls import SIDE_EFFECT, HostEmitter, effect_of, place_host_calls
 from minixla.engine.jax_private import (
+    Primitive,
     current_jax_trace,
     eval_trace,
+    func,
+    ir,
     weakref_cache_key_types,
     weakref_lru_cache,
 )
@@ -42,6 +42,7 @@ from minixla.engine.manual_regions import split
 from minixla.engine.meshes import check_devices, told
 from minixla.engine.structures import PyTreeDef
 from minixla.typing import Array, ArrayLike, PyTree
+from minixla_ops.programs.runs_programs import CallsProgram, SpansDevices
 
 
 @dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
@@ -269,8 +270,8 @@ def spans_devices(graph: Graph) -> bool:
 
 def _is_apart(step: Instruction) -> bool:
     """Whether an instruction, or one of a program that it calls, runs on several devices."""
-    called = step.op.computations if step.op.is_call else ()
-    return step.op.spans_devices or any(map(spans_devices, called))
+    called = step.op.computations if isinstance(step.op, CallsProgram) else ()
+    return isinstance(step.op, SpansDevices) or any(map(spans_devices, called))
 
 
 def _run_in_parts(graph: Graph, operands: Sequence[ArrayLike], weak: Sequence[bool]) -> list[Any]:
@@ -297,7 +298,7 @@ def _run_in_parts(graph: Graph, operands: Sequence[ArrayLike], weak: Sequence[bo
                 [values[v] for v in step.operands],
                 [v in weakly for v in step.results],
             )
-            if step.op.spans_devices:
+            if isinstance(step.op, SpansDevices):
                 assert step.op.run is not None, "what spans devices runs by itself"
                 outcome = step.op.run(*arguments)
                 outcome = (outcome,) if step.single else outcome

@@ -22,7 +22,7 @@ from minixla_ops.elementwise.comparisons import Comparison
 from minixla_ops.elementwise.selection import Select
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.composite_call import OptimizationBarrier
-from minixla_ops.programs.runs_programs import RunsPrograms
+from minixla_ops.programs.runs_programs import CallsProgram, RunsPrograms
 
 
 def classes(names: str) -> tuple[type[Any], ...]:
@@ -232,7 +232,7 @@ def inputs_of(step: Instruction, program: int, facts: Sequence[Fact]) -> tuple[F
     XLA removes loops of one iteration, so the initial values of a loop count as constants.
     """
     count = len(step.op.computations[program].inputs)
-    if isinstance(step.op, RunsPrograms) and not step.op.is_call:
+    if isinstance(step.op, RunsPrograms) and not isinstance(step.op, CallsProgram):
         # Later iterations and other branches get other numbers.
         facts = [fact._replace(number=None) for fact in facts]
     if len(facts) == count:

@@ -13,6 +13,7 @@ from minixla.numpy.arithmetic import maximum, minimum
 from minixla.numpy.element_functions import (
     by_parts,
 )
+from minixla.numpy.exponentials import rad2deg
 from minixla.numpy.operands import convert, default_float, keep_weak, kind_of, lifted
 from minixla.numpy.shared_sections import ONE_OPERAND, PARAMETERS
 from minixla.typing import Array, ArrayLike
@@ -231,6 +232,27 @@ def conjugate(x: ArrayLike, /) -> Array:
         Array([1.-2.j, 3.-0.j], dtype=complex64)
     """
     return unary.conjugate(lifted(x))
+
+
+@documented(PARAMETERS)
+@one_program("z")
+def angle(z: ArrayLike, deg: bool = False) -> Array:
+    """Return the angle of complex numbers from the positive real axis.
+
+    Args:
+        z: an array or a scalar.
+        deg: whether the result is in degrees, not radians.
+
+    Returns:
+        A real array with the shape of `z`.
+
+    Example:
+        >>> np.angle(np.array([1, 1j]), deg=True)
+        Array([ 0., 90.], dtype=float32)
+    """
+    z = lifted(z if kind_of(z, "angle").is_inexact else convert(z, default_float()))
+    result = ops.atan2(imag(z), real(z))
+    return rad2deg(result) if deg else result
 
 
 @one_program("arr", "min", "max")

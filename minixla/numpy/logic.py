@@ -221,30 +221,6 @@ def signbit(x: ArrayLike, /) -> Array:
     return sign_bit(lifted(x)) if kind.is_float else ops.lt(x, shorthand.full_like(x, 0))
 
 
-@one_program()
-@documented(PARAMETERS, BOOLEANS)
-def iscomplex(x: ArrayLike) -> Array:
-    """Test whether the imaginary part of x is nonzero.
-
-    Example:
-        >>> np.iscomplex(np.array([1 + 0j, 1j]))
-        Array([False,  True], dtype=bool)
-    """
-    return not_equal(mnp.imag(x), 0)
-
-
-@one_program()
-@documented(PARAMETERS, BOOLEANS)
-def isreal(x: ArrayLike) -> Array:
-    """Test whether the imaginary part of x is zero.
-
-    Example:
-        >>> np.isreal(np.array([1 + 0j, 1j]))
-        Array([ True, False], dtype=bool)
-    """
-    return equal(mnp.imag(x), 0)
-
-
 @overload
 def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload

@@ -6,7 +6,6 @@ import jax
 import numpy as np
 from jax.numpy import (
     allclose,
-    angle,
     append,
     apply_along_axis,
     apply_over_axes,
@@ -50,9 +49,11 @@ from jax.numpy import (
     indices,
     inner,
     isclose,
+    iscomplex,
     iscomplexobj,
     isneginf,
     isposinf,
+    isreal,
     isrealobj,
     isscalar,
     kaiser,
@@ -116,7 +117,7 @@ from minixla.numpy import operands
 from minixla.numpy.shared_sections import PARAMETERS
 from minixla.typing import Array
 
-__all__ = ["allclose", "angle", "append", "apply_along_axis", "apply_over_axes", "array_equal"]
+__all__ = ["allclose", "append", "apply_along_axis", "apply_over_axes", "array_equal"]
 __all__ += ["array_equiv", "array_repr", "array_str", "bartlett", "bincount", "bitwise_count"]
 __all__ += ["blackman", "block", "c_", "choose", "ComplexWarning", "corrcoef", "count_nonzero"]
 __all__ += ["cov", "cross", "delete", "diag", "diag_indices", "diag_indices_from", "diagflat"]
@@ -124,15 +125,15 @@ __all__ += ["diagonal", "ediff1d", "einsum_path", "eye", "fill_diagonal", "flip"
 __all__ += ["flipud", "frexp", "from_dlpack", "frombuffer", "fromfile", "fromfunction", "fromiter"]
 __all__ += ["frompyfunc", "fromstring", "geomspace", "get_printoptions", "hamming", "hanning"]
 __all__ += ["histogram_bin_edges", "i0", "identity", "index_exp", "indices", "inner", "isclose"]
-__all__ += ["iscomplexobj", "isneginf", "isposinf", "isrealobj", "isscalar", "iterable", "kaiser"]
-__all__ += ["kron", "ldexp", "linspace", "load", "logspace", "mask_indices", "matvec", "meshgrid"]
-__all__ += ["mgrid", "nan_to_num", "ogrid", "outer", "packbits", "pad", "piecewise", "place"]
-__all__ += ["poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub"]
-__all__ += ["polyval", "printoptions", "put", "put_along_axis", "r_", "ravel_multi_index", "resize"]
-__all__ += ["roll", "rollaxis", "roots", "rot90", "s_", "save", "savez", "set_printoptions"]
-__all__ += ["sort_complex", "spacing", "take_along_axis", "tensordot", "tile", "trapezoid", "tri"]
-__all__ += ["tril", "trim_zeros", "triu", "unpackbits", "unravel_index", "unwrap", "vander", "vdot"]
-__all__ += ["vecdot", "vecmat", "vectorize"]
+__all__ += ["iscomplex", "iscomplexobj", "isneginf", "isposinf", "isreal", "isrealobj", "isscalar"]
+__all__ += ["iterable", "kaiser", "kron", "ldexp", "linspace", "load", "logspace", "mask_indices"]
+__all__ += ["matvec", "meshgrid", "mgrid", "nan_to_num", "ogrid", "outer", "packbits", "pad"]
+__all__ += ["piecewise", "place", "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint"]
+__all__ += ["polymul", "polysub", "polyval", "printoptions", "put", "put_along_axis", "r_"]
+__all__ += ["ravel_multi_index", "resize", "roll", "rollaxis", "roots", "rot90", "s_", "save"]
+__all__ += ["savez", "set_printoptions", "sort_complex", "spacing", "take_along_axis"]
+__all__ += ["tensordot", "tile", "trapezoid", "tri", "tril", "trim_zeros", "triu", "unpackbits"]
+__all__ += ["unravel_index", "unwrap", "vander", "vdot", "vecdot", "vecmat", "vectorize"]
 
 
 # NumPy's functions for files and printing accept arrays, not traced values.

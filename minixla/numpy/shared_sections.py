@@ -4,15 +4,11 @@
 PARAMETERS = """
 Args:
     a: an array.
-    a1: an array.
-    a2: an array.
     ar1: an array.
     ar2: an array.
     arr: an array.
     ary: an array.
-    arys: arrays or scalars.
     b: an array.
-    m: an array.
     v: an array.
     val: an array or a scalar.
     x: an array or a scalar.
@@ -21,7 +17,6 @@ Args:
     axis: an axis or several; None for all.
     copy: ignored; arrays do not change.
     device: a device or a sharding for the result.
-    dtype: the element type of the result.
     fill_value: the padding if fewer than `size` are found.
     initial: a scalar that counts as an element.
     k: the distance of the diagonal above the main one, or below it if negative.

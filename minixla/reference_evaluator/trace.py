@@ -17,7 +17,13 @@ from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape, TupleShape, TupleValue, shape_of_data, snapshot
 from minixla.core.source import Source
 from minixla.core.tracing import Trace
-from minixla_ops.elementwise.conversion import ConvertElementType
+from minixla_ops.dump_only.operations import Bitcast
+from minixla_ops.elementwise.conversion import BitcastConvertType, ConvertElementType
+from minixla_ops.programs.runs_programs import SpansDevices
+
+# Operations that depend on how types represent values. They run in the declared types even where
+# everything else runs in double.
+_READ_BITS = (Bitcast, BitcastConvertType)
 
 
 class ReferenceTracer(tracers.Tracer):
@@ -52,7 +58,9 @@ class ReferenceTrace(Trace):
         self.widen = precision == "float64"
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
-        if operation.run is not None and not operation.spans_devices:  # NumPy has one device
+        if operation.run is not None and not isinstance(
+            operation, SpansDevices
+        ):  # NumPy has one device
             return operation.run(*operands)
         return self.evaluate(operation, operands)
 
@@ -62,7 +70,7 @@ class ReferenceTrace(Trace):
         shapes = tuple(map(tracers.shape_of, values))
         results = operation.infer(shapes)
         data = list(map(_data_of, values))
-        if self.widen and operation.reads_bits:
+        if self.widen and isinstance(operation, _READ_BITS):
             declared = [shape.dtype for shape in operation.array_shapes(shapes)]
             data = [item.astype(dtype) for item, dtype in zip(data, declared, strict=True)]
         elif self.widen:
@@ -191,7 +199,7 @@ def _wide_graph(graph: Graph) -> Graph:
 
     for step in graph.instructions:
         operands = [values[id(value)] for value in step.operands]
-        if step.op.reads_bits:  # in its own types, between conversions
+        if isinstance(step.op, _READ_BITS):  # in its own types, between conversions
             pairs = zip(operands, step.operands, strict=True)
             made = step.again(
                 [converted(wide, declared.shape, step.source) for wide, declared in pairs]

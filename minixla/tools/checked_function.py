@@ -21,6 +21,7 @@ from minixla.tools.graph_parts import inexact_part, inlined, is_inexact
 from minixla.tools.oracle_values import Opinion
 from minixla.tools.reports import KINDS
 from minixla.transforms import make_graph
+from minixla_ops.programs.runs_programs import SpansDevices
 
 _SUBJECT = "cross_check"
 
@@ -40,7 +41,7 @@ def check_repeatable(subject: str, graph: Graph) -> None:
             if isinstance(shape, Shape) and shape.nbytes > ADDRESS_SPACE:
                 # Though no evaluator may need all of it.
                 raise too_large(subject, f"{shape} does not fit into any memory")
-        if step.op.spans_devices:
+        if isinstance(step.op, SpansDevices):
             problem = f"{step.op.builder_name} runs on several devices"
             advice = "Check what each device computes; mx.simulate runs processes in NumPy."
             details = [f"called at {step.source}"]

@@ -10,6 +10,7 @@ from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import closed_graph, shape_of
 from minixla_ops.programs.lowering import is_lowered
 from minixla_ops.programs.reference_evaluation import reference_graph
+from minixla_ops.programs.runs_programs import CallsProgram
 
 
 def is_array(value: Value) -> bool:
@@ -39,7 +40,7 @@ def inexact_part(function: Any, moving: Sequence[bool], fixed: Sequence[Any]) ->
 
 def is_call(step: Instruction) -> bool:
     """Whether an instruction only runs a program on its operands."""
-    return step.op.is_call and not step.op.spans_devices
+    return isinstance(step.op, CallsProgram)
 
 
 class Unfolded(Instruction):

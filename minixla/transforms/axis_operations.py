@@ -16,7 +16,6 @@ from minixla.core.attributes import Attribute, Boolean, Enumeration, Integer, In
 from minixla.core.attributes import Sequence as SequenceOf
 from minixla.core.errors import DerivativeError, explain
 from minixla.core.graph import Graph
-from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape
 from minixla.core.tracing import closed_graph
 from minixla.engine.devices import bound_axes
@@ -27,11 +26,12 @@ from minixla_ops.helpers.shorthand import array_shape, zeros
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.computations import neutral_element, sum_over
 from minixla_ops.programs.lowering import without_lines
+from minixla_ops.programs.runs_programs import SpansDevices
 
 Groups = tuple[tuple[int, ...], ...]
 
 
-class AxisOperation(Operation):
+class AxisOperation(SpansDevices):
     """Base class of the operations; members give `whole` and `by_xla`.
 
     `size` members take part, those of the axis or of each of the `groups`; without these all are
@@ -41,7 +41,6 @@ class AxisOperation(Operation):
 
     operands = "operand", "member"
     linear_operands = (0,)
-    spans_devices = True
     axis_name: Hashable = attribute(Attribute())
     size: int = attribute(Integer(0))
     groups: Groups = attribute(SequenceOf(Integers(0)))

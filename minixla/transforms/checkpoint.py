@@ -53,12 +53,9 @@ class CheckpointCall(Call):
 
     name = "Checkpoint"
     hlo_name = "call"
+    has_user_rule = True
     policy: Policy = attribute(Function(), hlo=None)
     prevent_cse: tuple[bool, ...] = attribute(SequenceOf(Boolean()), hlo=None)
-
-    @property
-    def evaluated(self):  # type: ignore[override]  # computed from the program
-        return Call(self.computation.evaluated())
 
     def entered(self, trace, known):
         entered_operation, taken, out = super().entered(trace, known)

@@ -32,6 +32,7 @@ from minixla_ops.helpers.shorthand import array_shape
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.computations import sum_over
 from minixla_ops.programs.reference_evaluation import reference_graph
+from minixla_ops.programs.runs_programs import CallsProgram
 
 
 class Unchanged(Unary):
@@ -53,7 +54,7 @@ class StopGradient(Unchanged):
     zero_derivative = "it is what stop_gradient is for"
 
 
-class CustomDerivativeCall(Operation):
+class CustomDerivativeCall(CallsProgram):
     """Base class of calls with the user's own derivative rule; they print as HLO's call.
 
     Where the current trace evaluates, the `function` runs in Python; in a graph, as `computation`.
@@ -64,7 +65,7 @@ class CustomDerivativeCall(Operation):
     """
 
     operands = ("operands...",)
-    is_call = True
+    has_user_rule = True
     only_arrays = False
     function: Any = attribute(Function(), hlo=None)
     computation: Any = attribute(Instance(Graph), default=None, hlo="to_apply")
@@ -82,10 +83,6 @@ class CustomDerivativeCall(Operation):
         read = [*(literal.data for literal in literals), *captured]
         staged = self.replace(computation=graph, captured=self.captured + len(read))
         return staged, (*read, *operands)
-
-    @property
-    def evaluated(self):  # type: ignore[override]  # computed from the program
-        return None if self.computation is None else Call(self.computation.evaluated())
 
     def run(self, *operands):
         if any(isinstance(operand, jax.core.Tracer) for operand in operands):

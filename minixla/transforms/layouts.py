@@ -34,13 +34,14 @@ from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.transforms.arguments import Arguments, flatten_prefix, misfit, named_after
 from minixla.transforms.typed_functions import Function
 from minixla.typing import ArrayLike, PyTree
+from minixla_ops.programs.runs_programs import SpansDevices
 
 #: A mesh of ours or of JAX.
 MeshLike: TypeAlias = Mesh | jax.sharding.Mesh | jax.sharding.AbstractMesh
 _KNOWN = (PartitionSpec, NamedSharding, TensorSharding, SingleDeviceSharding)
 
 
-class DevicePlacement(Identity):
+class DevicePlacement(Identity, SpansDevices):
     """The operand itself, on one device (JAX: with_sharding_constraint).
 
     It runs between the programs before and after it, so that JAX knows of the device.
@@ -48,7 +49,6 @@ class DevicePlacement(Identity):
 
     namespace = Operation.namespace  # in Shardy's it is a constraint
     hlo_name = "custom-call"
-    spans_devices = True
     sharding: SingleDeviceSharding = attribute(Attribute())
 
     def run(self, operand):

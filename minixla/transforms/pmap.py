@@ -37,13 +37,13 @@ from minixla.transforms.typed_functions import Function, Parameters, PmapOptions
 from minixla.transforms.vmap import mapped_shapes, out_axis, vmap
 from minixla.typing import Array, PyTree
 from minixla_ops.helpers.shorthand import array_shape
-from minixla_ops.programs.runs_programs import program
+from minixla_ops.programs.runs_programs import SpansDevices, program
 
 _AXIS = "devices"
 Axes = tuple[int | None, ...]
 
 
-class AcrossProcesses(ManualComputation):
+class AcrossProcesses(ManualComputation, SpansDevices):
     """A program on devices of several processes, each of which has the pieces of its own.
 
     All must make the same calls; it runs between programs.
@@ -51,7 +51,6 @@ class AcrossProcesses(ManualComputation):
 
     name = "Pmap"
     builder_name = "pmap"
-    spans_devices = True
 
     def manual_sizes(self, sharding, what="it"):
         count, cut = own_count(self.mesh.devices.flat), self.mesh.size

@@ -20,6 +20,7 @@ from minixla_ops.helpers.shorthand import array_shape, as_tuple, splat
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.lowering import Lowered
 from minixla_ops.programs.reference_evaluation import reference_graph
+from minixla_ops.programs.runs_programs import CallsProgram
 from minixla_ops.random.random_samples import next_state
 
 
@@ -154,7 +155,6 @@ class Bitcast(Internal):
     result_layout: tuple[int, ...] | None = attribute(Integers(), default=None)
     dynamic_operands = ()
     only_arrays = True
-    reads_bits = True
     instead = "Use reshape, transpose or bitcast_convert_type."
 
     def shape(self, operand):
@@ -208,7 +208,7 @@ _KINDS = "kLoop", "kInput", "kOutput", "kCustom"
 
 
 @register
-class Fusion(Internal):
+class Fusion(Internal, CallsProgram):
     """A computation that is compiled into one kernel. XLA: Fusion.
 
     It means what Call does.
@@ -222,7 +222,6 @@ class Fusion(Internal):
     """
 
     operands = ("operands...",)
-    is_call = True
     computation: Graph = attribute(Instance(Graph), hlo="calls")
     kind: str = attribute(attributes.Enumeration(*_KINDS), default="kLoop")
     instead = "Use call, or plain functions: XLA decides what it fuses."

@@ -8,6 +8,7 @@ import minixla_ops as ops
 from minixla.core import ELEMENT_TYPES, REGISTRY, element_type, register
 from minixla.core.builders import derived
 from minixla.core.linear import add_cotangents
+from minixla.core.operation import EACH_OPERAND
 from minixla.core.operation_docstrings import joined, sections
 from minixla.core.registry import fill_role
 from minixla.core.tracebacks import hide_frames
@@ -81,8 +82,7 @@ class Mul(Binary):
     is_cheap = True
     element_types = families.ALL
     numpy = np.multiply
-    linear_operands = (0, 1)
-    jointly_linear = False
+    linear_operands = EACH_OPERAND
 
     def jvp(self, primals, tangents, results):
         if not in_imported_program():

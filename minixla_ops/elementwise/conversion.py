@@ -84,7 +84,6 @@ class BitcastConvertType(Operation):
     operands = ("operand",)
     new_element_type: ElementType = attribute(TypeAttribute(), stablehlo=None, hlo=None)
     zero_derivative = "it reinterprets bits"
-    reads_bits = True
 
     def shape(self, array):
         old, new = array.element_type, self.new_element_type

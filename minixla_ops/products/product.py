@@ -8,6 +8,7 @@ import numpy as np
 from minixla.core import Operation, Shape
 from minixla.core.attributes import Attribute, Enumeration, TypeAttribute, attribute
 from minixla.core.element_types import F32, ElementType, element_type
+from minixla.core.operation import EACH_OPERAND
 from minixla.typing import Array
 from minixla_ops.elementwise.operators import convert
 from minixla_ops.helpers import GIVEN
@@ -92,8 +93,7 @@ class Product(SumOfProducts):
     """Base class of those that are linear in lhs and in rhs, and have no other operands."""
 
     operands = "lhs", "rhs"
-    linear_operands = (0, 1)
-    jointly_linear = False
+    linear_operands = EACH_OPERAND
     #: `cotangent(index, cotangent, operands)`: that of operand `index`, of which only the shape
     #: counts, or None for zero.
     cotangent = GIVEN

@@ -14,13 +14,13 @@ from minixla.core.symbolic_zeros import call_vjp_graphs
 from minixla_ops.helpers.tuple_operations import without_tuples
 from minixla_ops.programs.computations import computation_of
 from minixla_ops.programs.reference_evaluation import reference_graph
-from minixla_ops.programs.runs_programs import RunsPrograms, as_given, leaves_of
+from minixla_ops.programs.runs_programs import CallsProgram, RunsPrograms, as_given, leaves_of
 
 _KEPT = ' {mhlo.frontend_attributes = {inlineable = "false"}}'
 
 
 @register
-class Call(RunsPrograms):
+class Call(RunsPrograms, CallsProgram):
     """Runs a computation on its operands and gives its results. XLA: Call.
 
     A call whose computation has side effects is never dropped.
@@ -35,7 +35,6 @@ class Call(RunsPrograms):
 
     operands = ("operands...",)
     dynamic_operands = EVERY_OPERAND
-    is_call = True
     computation: Graph = attribute(Instance(Graph), hlo="to_apply")
     #: Whether XLA must keep the call.
     is_kept: ClassVar[bool] = False
@@ -134,4 +133,12 @@ def call(computation: Graph | Callable[..., object], *operands: object) -> tuple
     return tuple(as_given(computation.output_shapes, Call(flat)(*leaves_of(operands))))
 
 
+def without_user_rule(operation: Operation) -> Call | None:
+    """Return the call that evaluates an operation with a user's rule; None for other operations."""
+    if not isinstance(operation, CallsProgram) or not operation.has_user_rule:
+        return None
+    return next((Call(program.evaluated()) for program in operation.computations), None)
+
+
 fill_role("call", call)
+fill_role("without_user_rule", without_user_rule)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, compress, pairwise
 from operator import not_
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from minixla.core.derived import EnteredGraph, ReverseGraphs, batched_graph, entered_graph
 from minixla.core.forward import ForwardTrace, ForwardTracer
@@ -96,6 +96,21 @@ class RunsPrograms(Operation):
 
     def batch_within(self, trace, operands, dimensions):
         return self.batch_of(trace.size, operands, dimensions)
+
+
+class CallsProgram(Operation):
+    """Base class of calls, which do nothing but run their one program on their operands."""
+
+    #: Whether it holds a derivative rule of the user, which evaluation ignores.
+    has_user_rule: ClassVar[bool] = False
+
+
+class SpansDevices(Operation):
+    """Base class of operations that run on several devices, by `run`: no program can hold them."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.is_plain = False
 
 
 def members(operand: object) -> list[Any]:

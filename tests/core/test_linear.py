@@ -9,7 +9,7 @@ import minixla as mx
 import minixla_ops as ops
 from minixla.core.errors import DerivativeError
 from minixla.core.linear import add_cotangents, instantiate, spread, zeros_like
-from minixla.core.operation import Operation
+from minixla.core.operation import EACH_OPERAND, Operation
 from minixla.core.shapes import Shape, TupleValue
 
 X = np.array([0.5, -1.0, 2.0], np.float32)
@@ -39,8 +39,7 @@ class Scale(Operation):
     """x * y, linear in each of both."""
 
     operands = ("x", "y")
-    linear_operands = (0, 1)
-    jointly_linear = False
+    linear_operands = EACH_OPERAND
 
     def shape(self, x, y):
         return x

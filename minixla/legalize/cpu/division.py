@@ -13,6 +13,7 @@ from minixla.legalize.barriers import on_hidden, type_of
 from minixla.legalize.constants import classes, distinct
 from minixla.legalize.registry import NOTES, Operands, Target, legalize
 from minixla_ops.elementwise.families import FLOATS, INEXACT, INTEGERS
+from minixla_ops.programs.runs_programs import CallsProgram
 
 _DIV = classes("Div")
 
@@ -56,7 +57,7 @@ def division_by_large_constants(operation: Any, operands: Operands, target: Targ
 
 def _is_quotient(value: Value, target: Target) -> bool:
     step = value.instruction
-    while step is not None and step.op.is_call:
+    while step is not None and isinstance(step.op, CallsProgram):
         value = step.op.computations[0].outputs[value.index]
         step = value.instruction
     if step is None:

@@ -11,6 +11,7 @@ from minixla.legalize.barriers import on_hidden, type_of
 from minixla.legalize.constants import classes, distinct
 from minixla.legalize.registry import NOTES, Operands, Target, legalize
 from minixla_ops.elementwise.families import FLOATS
+from minixla_ops.programs.runs_programs import CallsProgram
 
 _SCALES, _SHIFTS = classes("Mul Div"), classes("Add Sub")
 # The depth in instructions to which constants are joined.
@@ -32,7 +33,7 @@ class _Scale(NamedTuple):
 def _may_hold(value: Value, kinds: tuple) -> bool:
     """Whether a value may be computed with a constant; most are not, so this check saves time."""
     step = value.instruction
-    return step is None or step.op.is_call or type(step.op) in kinds
+    return step is None or isinstance(step.op, CallsProgram) or type(step.op) in kinds
 
 
 def _is_float(value: Value) -> bool:
@@ -45,7 +46,7 @@ def _parts(value: Value, kinds: tuple, target: Target) -> tuple | None:
     None if the operation is not one of `kinds`, or has no constant of known numbers.
     """
     step = value.instruction
-    while step is not None and step.op.is_call:
+    while step is not None and isinstance(step.op, CallsProgram):
         value = step.op.computations[0].outputs[value.index]
         step = value.instruction
     if step is None or not isinstance(step.op, kinds):

@@ -7,6 +7,7 @@ from minixla.core.graph import Graph, Instruction, Value, inner_first, remembere
 from minixla_ops.host.custom_call import CustomCall
 from minixla_ops.products.convolution import ConvGeneralDilated
 from minixla_ops.products.convolution_kernel import TARGETS
+from minixla_ops.programs.runs_programs import CallsProgram
 
 # XLA inlines the calls of functions, and copies those that are left before it makes machine code:
 # what is saved is most of its optimisation, and code that fusions over calls would repeat. With
@@ -24,7 +25,7 @@ def repeated(graph: Graph) -> set[int]:
         (current, step)
         for current in _programs(graph)
         for step in current.instructions
-        if step.op.is_call
+        if isinstance(step.op, CallsProgram)
     ]
     counts = Counter([id(step.op.computations[0]) for _, step in calls])
     programs = {id(step.op.computations[0]): step.op.computations[0] for _, step in calls}

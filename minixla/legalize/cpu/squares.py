@@ -7,6 +7,7 @@ from minixla.legalize.barriers import on_hidden, type_of
 from minixla.legalize.constants import MOVES, classes, holds_only, is_same
 from minixla.legalize.registry import NOTES, Operands, Target, legalize
 from minixla_ops.elementwise.families import SIGNED
+from minixla_ops.programs.runs_programs import CallsProgram
 
 _MUL, _POW, _ABS = classes("Mul"), classes("Pow"), classes("Abs")
 _CHOICES = classes("Max Min Select ConcatInDim Pad Clamp DynamicSlice Gather")
@@ -36,7 +37,7 @@ def _is_square(value: Value, target: Target) -> bool:
             return True
         if isinstance(op, MOVES + _CHOICES):
             pending.extend(step.operands)
-        elif op.is_call:
+        elif isinstance(op, CallsProgram):
             pending.append(op.computations[0].outputs[current.index])
     return False
 

@@ -312,7 +312,7 @@ WITH_OPTIONS = [
     (mnp.max, jnp.max, (X,), {"axis": 0, "initial": 4.5, "where": X > 2}),
     (mnp.var, jnp.var, (X, 0), {"correction": 1}),
     (mnp.matmul, jnp.matmul, (X, X.T), {}),
-    (mnp.vecdot, jnp.vecdot, (X, X), {"axis": 0}),
+    (mnp.dot, jnp.dot, (X, X.T), {"precision": "highest"}),
     (mnp.cumsum, jnp.cumsum, (X, 1), {}),
     (mnp.cumulative_prod, jnp.cumulative_prod, (X,), {"axis": 1, "include_initial": True}),
     (mx.nn.softmax, jax.nn.softmax, (X,), {"axis": 0}),

@@ -31,7 +31,6 @@ OTHERS = {
     "gcd",
     "lcm",
     "left_shift",
-    "nan_to_num",
     "nextafter",
     "right_shift",
 }
