@@ -12,7 +12,7 @@ from minixla.core.attributes import Literal, spelling
 from minixla.core.operation import Operation, Shapes
 from minixla.core.registry import role
 from minixla.core.shapes import AnyShape
-from minixla.core.source import Source, printable
+from minixla.core.source import SOME_IMPORTED, Source, printable
 from minixla.core.tracebacks import Function
 
 # Deeper than this, calls within each other stay calls for compilers only one time in so many.
@@ -297,7 +297,8 @@ class Graph:
         steps = []
         for step in self.instructions:
             operands = tuple([number[id(value)] for value in step.operands])
-            steps.append((written(step.op), operands, step.result_shapes))
+            is_imported = step.source is not None and step.source.is_imported
+            steps.append((written(step.op), operands, step.result_shapes, is_imported))
             number.update(zip(map(id, step.results), count(len(number)), strict=False))
         outputs, notes = tuple([number[id(output)] for output in self.outputs]), self.annotations
         if notes is not None:
@@ -415,10 +416,11 @@ def _rebuilt(programs: Sequence[tuple[Any, ...]]) -> Graph:
     for name, (input_shapes, steps, outputs, notes) in programs:
         inputs = [Value(shape, None, index) for index, shape in enumerate(input_shapes)]
         values, instructions = [*inputs], []
-        for op, operands, shapes in steps:
+        for op, operands, shapes, is_imported in steps:
             if type(op) is tuple:
                 op = op[0](*_replaced(op[1], made.__getitem__))
-            step = Instruction(op, tuple([values[n] for n in operands]), shapes, None)
+            source = SOME_IMPORTED if is_imported else None
+            step = Instruction(op, tuple([values[n] for n in operands]), shapes, source)
             instructions.append(step)
             values.extend(step.results)
         if notes is not None:

@@ -96,6 +96,10 @@ class Source(NamedTuple):
         return f"{file}:{self.line} ({self.function})"
 
 
+#: The position of instructions of imported programs whose own position is not known.
+SOME_IMPORTED = Source(compile(IMPORTED, PROGRAM_TEXT, "exec"), 0)
+
+
 def _cell(file: str) -> str | None:
     """What IPython calls the cell whose code is in a file, as in `In[3]`; None for other files."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
