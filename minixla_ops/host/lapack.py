@@ -22,7 +22,11 @@ from minixla_ops.helpers.batch_dimensions import to_front
 from minixla_ops.helpers.shorthand import array_shape, zeros
 from minixla_ops.host.custom_call import REGISTERING, CustomCall, is_registered
 from minixla_ops.linear_algebra.lapack_calls import LETTERS, lapack_layout, sharding_hints
-from minixla_ops.linear_algebra.lapack_programs import PROGRAMS, moved_imaginary_parts, schur_tangents
+from minixla_ops.linear_algebra.lapack_programs import (
+    PROGRAMS,
+    moved_imaginary_parts,
+    schur_tangents,
+)
 from minixla_ops.linear_algebra.lapack_routines import ROUTINES
 from minixla_ops.linear_algebra.matrices import adjoint
 from minixla_ops.linear_algebra.matrices import diagonal as matrix_diagonal

@@ -134,7 +134,7 @@ def schur_tangents(tangent: Array, form: Array, vectors: Array) -> tuple[Array, 
     factors, _, permutation = ops.lu(transposed(coefficients))
     solution = solve_by_lu(factors, permutation, -transposed(target), "NO_TRANSPOSE")
     flat_basis = ops.broadcast_in_dim(
-        basis.reshape(len(places), -1), (*batch, len(places), size * size), (len(flat) - 2, len(flat) - 1)
+        basis.reshape(len(places), -1), flat, (len(flat) - 2, len(flat) - 1)
     )
     x = ops.reshape(product(transposed(solution), flat_basis), shape.dimensions)
     if shape.element_type.is_complex:

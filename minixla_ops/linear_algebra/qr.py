@@ -136,7 +136,9 @@ class HouseholderProduct(_Reflections):
     def lowered(self, a, taus):
         def step(at: Array, tau: Array, reflected: Array, a: Array) -> tuple[Array, Array]:
             projection = _sum(a * selected_rows(ops.eq, a, -1, at), -1)
-            vector = projection * selected_rows(ops.gt, a, -2, at) + selected_rows(ops.eq, a, -2, at)
+            vector = projection * selected_rows(ops.gt, a, -2, at) + selected_rows(
+                ops.eq, a, -2, at
+            )
             return reflected - tau * product(vector, product(adjoint(vector), reflected)), a
 
         *batch, k = array_shape(taus).dimensions

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from minixla.core.argument_kinds import checks_kinds
-from minixla.core.errors import ImportError_, TransformError, explain
+from minixla.core.errors import TransformError, explain
 from minixla.core.shapes import TOKEN
 from minixla.core.tracebacks import api_boundary
 from minixla.interop.hlo.module import HloModule

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax, nn
@@ -36,14 +35,44 @@ HALVES = np.float32(np.arange(20) * 0.7 + 0.35)
 
 #: By name; `lax.x` stands for `jax.lax.x` and so on.
 ROWS: dict[str, Row] = {
-    **{f"lax.{name}": (getattr(lax, name), [LINE]) for name in """abs asinh atan cbrt cos cosh erf
-       erfc exp expm1 logistic neg sign sin sinh square tan tanh bessel_i0e bessel_i1e ceil floor
-       round exp2""".split()},
-    **{f"lax.{name} far": (getattr(lax, name), [WIDE]) for name in """asinh atan cbrt tanh erf
-       logistic""".split()},
-    **{f"lax.{name}": (getattr(lax, name), [RIGHT]) for name in "log log1p sqrt rsqrt".split()},
-    **{f"lax.{name}": (getattr(lax, name), [SHORT]) for name in "digamma lgamma".split()},
-    **{f"lax.{name}": (getattr(lax, name), [UNIT]) for name in "acos asin atanh erf_inv".split()},
+    **{
+        f"lax.{name}": (getattr(lax, name), [LINE])
+        for name in [
+            "abs",
+            "asinh",
+            "atan",
+            "cbrt",
+            "cos",
+            "cosh",
+            "erf",
+            "erfc",
+            "exp",
+            "expm1",
+            "logistic",
+            "neg",
+            "sign",
+            "sin",
+            "sinh",
+            "square",
+            "tan",
+            "tanh",
+            "bessel_i0e",
+            "bessel_i1e",
+            "ceil",
+            "floor",
+            "round",
+            "exp2",
+        ]
+    },
+    **{
+        f"lax.{name} far": (getattr(lax, name), [WIDE])
+        for name in ["asinh", "atan", "cbrt", "tanh", "erf", "logistic"]
+    },
+    **{f"lax.{name}": (getattr(lax, name), [RIGHT]) for name in ["log", "log1p", "sqrt", "rsqrt"]},
+    **{f"lax.{name}": (getattr(lax, name), [SHORT]) for name in ["digamma", "lgamma"]},
+    **{
+        f"lax.{name}": (getattr(lax, name), [UNIT]) for name in ["acos", "asin", "atanh", "erf_inv"]
+    },
     "lax.acosh": (lax.acosh, [ABOVE]),
     "lax.reciprocal": (lambda x: lax.reciprocal(x), [WIDE]),
     "lax.integer_pow": (lambda x: lax.integer_pow(x, -3), [MILD]),
@@ -56,18 +85,25 @@ ROWS: dict[str, Row] = {
     "lax.clamp": (lambda x: lax.clamp(-1.0, x, 2.0), [MILD]),
     "lax.igamma": (lax.igamma, [HALVES, SHORT]),
     "lax.igammac": (lax.igammac, [HALVES, SHORT]),
-    "lax.betainc": (lambda x: lax.betainc(jnp.full_like(x, 2.5), jnp.full_like(x, 0.7), x), [PART]),
+    "lax.betainc": (
+        lambda x: lax.betainc(jnp.full_like(x, 2.5), jnp.full_like(x, 0.7), x),
+        [PART],
+    ),
     "lax.cumsum": (lambda x: lax.cumsum(x), [MILD]),
     "lax.cumprod": (lambda x: lax.cumprod(x), [HALVES / 5]),
     "lax.cummax": (lambda x: lax.cummax(x), [np.sin(HALVES)]),
     "lax.cumlogsumexp": (lambda x: lax.cumlogsumexp(x), [MILD]),
     "lax.polygamma": (lambda x: lax.polygamma(2.0 * jnp.ones_like(x), x), [SHORT]),
     "lax.select": (lambda x: lax.select(x > 0, jnp.sqrt(x), x * x), [LINE]),
-    **{f"special.{name}": (getattr(special, name), [LINE]) for name in """expit log_ndtr ndtr erf
-       erfc i0e i1e i0 i1 """.split()},
-    **{f"special.{name}": (getattr(special, name), [SHORT]) for name in """digamma gammaln entr
-       exp1 spence dawsn erfcx loggamma""".split()},
-    **{f"special.{name}": (getattr(special, name), [PART]) for name in "logit ndtri".split()},
+    **{
+        f"special.{name}": (getattr(special, name), [LINE])
+        for name in ["expit", "log_ndtr", "ndtr", "erf", "erfc", "i0e", "i1e", "i0", "i1"]
+    },
+    **{
+        f"special.{name}": (getattr(special, name), [SHORT])
+        for name in ["digamma", "gammaln", "entr", "spence", "dawsn", "erfcx", "loggamma"]
+    },
+    **{f"special.{name}": (getattr(special, name), [PART]) for name in ["logit", "ndtri"]},
     **{f"special.{name}": (getattr(special, name), [HALVES]) for name in ("gamma", "factorial")},
     "special.boxcox": (lambda x: special.boxcox(x, 0.5), [SHORT]),
     "special.owens_t": (lambda x: special.owens_t(x, 0.5), [MILD]),
@@ -96,16 +132,42 @@ ROWS: dict[str, Row] = {
     "special.softmax": (special.softmax, [LINE]),
     "special.log_softmax": (special.log_softmax, [LINE]),
     "stats.norm.logcdf": (stats.norm.logcdf, [np.concatenate([LINE[:19], np.float32([1e-5])])]),
-    **{f"nn.{name}": (getattr(nn, name), [LINE]) for name in """celu elu gelu hard_sigmoid hard_silu
-       hard_tanh leaky_relu log_sigmoid log_softmax mish relu relu6 selu sigmoid silu
-       soft_sign softmax softplus sparse_plus sparse_sigmoid squareplus standardize glu
-       logsumexp""".split()},
+    **{
+        f"nn.{name}": (getattr(nn, name), [LINE])
+        for name in [
+            "celu",
+            "elu",
+            "gelu",
+            "hard_sigmoid",
+            "hard_silu",
+            "hard_tanh",
+            "leaky_relu",
+            "log_sigmoid",
+            "log_softmax",
+            "mish",
+            "relu",
+            "relu6",
+            "selu",
+            "sigmoid",
+            "silu",
+            "soft_sign",
+            "softmax",
+            "softplus",
+            "sparse_plus",
+            "sparse_sigmoid",
+            "squareplus",
+            "standardize",
+            "glu",
+            "logsumexp",
+        ]
+    },
     "nn.log1mexp": (nn.log1mexp, [SHORT]),
     "nn.logmeanexp": (nn.logmeanexp, [LINE]),
     "nn.gelu exact": (lambda x: nn.gelu(x, approximate=False), [LINE]),
 }
 
 #: Rows whose derivatives compile for seconds.
-HEAVY = """lax.betainc, lax.igamma, lax.igammac, lax.polygamma, special.beta, special.gammainc,
-special.hyp1f1, special.hyp2f1, special.expn, special.sici, special.expi far, special.polygamma,
-special.fresnel, special.poch, special.owens_t, special.loggamma, special.zeta""".replace("\n", " ").split(", ")
+HEAVY = """lax.betainc, lax.cumlogsumexp, lax.igamma, lax.igammac, lax.polygamma, special.beta,
+special.betaln, special.gammainc, special.hyp1f1, special.hyp2f1, special.expn, special.sici,
+special.expi, special.expi far, special.polygamma, special.fresnel, special.poch, special.owens_t,
+special.loggamma, special.zeta""".replace("\n", " ").split(", ")

@@ -19,7 +19,7 @@ from tests.selection import quick_rows
 # JAX differentiates the functions; imported programs are approximations of them in f32, whose
 # derivatives lose up to 12 of 24 bits, as hypergeometric series do.
 RELATIVE, ABSOLUTE = 3e-4, 2e-6
-QUICK = """lax.sinh, lax.erfc, lax.erf_inv, lax.logistic far, special.expi, special.ndtri,
+QUICK = """lax.sinh, lax.erfc, lax.erf_inv, lax.logistic far, special.ndtri,
 stats.norm.logcdf, nn.softplus"""
 
 
@@ -33,14 +33,19 @@ def imported(function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
     }
 
 
+def ones_like(array: Any) -> np.ndarray:
+    """Ones for an array or a tracer."""
+    return np.ones(array.shape, array.dtype)
+
+
 def all_three(library: Any, function: Callable[..., Any], arguments: Sequence[Any]) -> list[Any]:
     """Value, tangents and cotangents, by one compiled function."""
 
     @library.jit
     def compute(*arguments: Any) -> Any:
-        moved = library.jvp(function, arguments, tuple([np.ones(x.shape, x.dtype) for x in arguments]))
+        moved = library.jvp(function, arguments, jax.tree.map(ones_like, arguments))
         results, pull = library.vjp(function, *arguments)
-        return moved, pull(jax.tree.map(lambda x: np.ones(x.shape, x.dtype), results))
+        return moved, pull(jax.tree.map(ones_like, results))
 
     return list(map(np.asarray, jax.tree.leaves(compute(*arguments))))
 
@@ -50,8 +55,10 @@ def test_derivatives_are_those_of_jax(name):
     function, arguments = ROWS[name]
     expected = all_three(jax, function, arguments)
     forms = imported(function, *arguments)
-    if name in HEAVY:  # their programs compile for seconds
-        forms = {"StableHLO": forms["StableHLO"]}
+    if name not in QUICK:  # to save time
+        at = [*ROWS].index(name)
+        left_out = [*forms][at % 2 :: 2] if name in HEAVY else [[*forms][at % 2]]
+        forms = {form: program for form, program in forms.items() if form not in left_out}
     for form, program in forms.items():
         for found, truth in zip(all_three(mx, program, arguments), expected, strict=True):
             # Where JAX's derivative overflows, or is NaN at a corner, nothing is asked.
@@ -73,11 +80,15 @@ def test_derivatives_of_higher_order_and_of_batches(form):
     gradient = mx.grad(lambda x: program(x).sum())
     second, third = [2, 0.75 * 0.5**-2.5], [0, -1.875 * 0.5**-3.5]
     ones = np.ones_like(x)
+
+    def tangent(x: Any) -> Any:
+        return mx.jvp(program, (x,), (ones,))[1]
+
     derivatives = {
         "forward over reverse": mx.jvp(gradient, (x,), (ones,))[1],
         "reverse over reverse": mx.grad(lambda x: gradient(x).sum())(x),
-        "reverse over forward": mx.grad(lambda x: mx.jvp(program, (x,), (ones,))[1].sum())(x),
-        "forward over forward": mx.jvp(lambda x: mx.jvp(program, (x,), (ones,))[1], (x,), (ones,))[1],
+        "reverse over forward": mx.grad(lambda x: tangent(x).sum())(x),
+        "forward over forward": mx.jvp(tangent, (x,), (ones,))[1],
         "jvp of vjp": mx.jvp(lambda x: mx.vjp(program, x)[1](ones)[0], (x,), (ones,))[1],
         "hessian": np.diag(mx.jit(mx.hessian(lambda x: program(x).sum()))(x)),
         "batches": mx.vmap(gradient)(np.stack([x, x]))[1] - gradient(x) + np.float32(second),
