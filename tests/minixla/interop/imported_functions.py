@@ -11,7 +11,7 @@ from jax import lax, nn
 from jax.scipy import special, stats
 
 #: A function of vectors, and a vector for each argument.
-Row = tuple[Callable[..., Any], Sequence[np.ndarray]]
+Row = tuple[Callable[..., Any], Sequence[Any]]
 
 
 def points(*values: float) -> np.ndarray:
@@ -31,7 +31,7 @@ SHORT = points(1e-4, 0.3, 0.9, 1.1, 2.5, 5.5, 9.5, 30.0, 80.0)
 UNIT = points(-0.9999, -0.9, -0.5, -0.1, -1e-4, 1e-4, 0.1, 0.5, 0.9, 0.9999)
 PART = points(1e-6, 1e-4, 0.01, 0.1, 0.3, 0.499, 0.501, 0.7, 0.9, 0.99, 0.9999)
 ABOVE = points(1.0001, 1.1, 1.5, 2.5, 9.5, 30.0, 1e4, 1e30)
-HALVES = np.float32(np.arange(20) * 0.7 + 0.35)
+HALVES = (np.arange(20) * 0.7 + 0.35).astype(np.float32)
 
 #: By name; `lax.x` stands for `jax.lax.x` and so on.
 ROWS: dict[str, Row] = {
