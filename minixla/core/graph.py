@@ -12,12 +12,11 @@ from minixla.core.attributes import Literal, spelling
 from minixla.core.operation import Operation, Shapes
 from minixla.core.registry import role
 from minixla.core.shapes import AnyShape
-from minixla.core.source import Source, printable
+from minixla.core.source import SOME_IMPORTED, Source, is_imported, printable
 from minixla.core.tracebacks import Function
 
 # Deeper than this, calls within each other stay calls for compilers only one time in so many.
 _MOST_CALLS, _CALLS_AT_ONCE = 64, 8
-
 
 Made = TypeVar("Made")
 
@@ -279,7 +278,7 @@ class Graph:
 
     def __reduce__(self) -> tuple[object, ...]:
         # Step by step, since following operands would recurse, and with the programs that it runs
-        # beside it, since these may be nested deeply; source lines stay behind.
+        # beside it, since these may be nested deeply; source lines only mark what was imported.
         programs: dict[int, _Place] = {}
 
         def written(op: Operation) -> object:
@@ -287,7 +286,8 @@ class Graph:
 
         parts = []
         for graph in innermost_first(self, lambda program: id(program) in programs):
-            parts.append((graph.name, graph._parts(written)))
+            flags = tuple([is_imported(step.source) for step in graph.instructions])
+            parts.append((graph.name, graph._parts(written), flags))
             programs[id(graph)] = _Place(len(programs))
         return _rebuilt, (parts,)
 
@@ -412,13 +412,14 @@ def _numbered(notes: Mapping[Value, object], number: Mapping[int, int]) -> tuple
 def _rebuilt(programs: Sequence[tuple[Any, ...]]) -> Graph:
     """The last of some programs from their parts (see `Graph._parts`), inner before outer."""
     made: list[Graph] = []
-    for name, (input_shapes, steps, outputs, notes) in programs:
+    for name, (input_shapes, steps, outputs, notes), flags in programs:
         inputs = [Value(shape, None, index) for index, shape in enumerate(input_shapes)]
         values, instructions = [*inputs], []
-        for op, operands, shapes in steps:
+        for (op, operands, shapes), flag in zip(steps, flags, strict=True):
             if type(op) is tuple:
                 op = op[0](*_replaced(op[1], made.__getitem__))
-            step = Instruction(op, tuple([values[n] for n in operands]), shapes, None)
+            source, read = SOME_IMPORTED if flag else None, tuple([values[n] for n in operands])
+            step = Instruction(op, read, shapes, source)
             instructions.append(step)
             values.extend(step.results)
         if notes is not None:

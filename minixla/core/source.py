@@ -96,6 +96,15 @@ class Source(NamedTuple):
         return f"{file}:{self.line} ({self.function})"
 
 
+def is_imported(source: Source | None) -> bool:
+    """Whether a position is that of an instruction of an imported program."""
+    return source is not None and source.is_imported
+
+
+#: The position of instructions of imported programs whose own position is not known.
+SOME_IMPORTED = Source(compile(IMPORTED, PROGRAM_TEXT, "exec"), 0)
+
+
 def notebook_cell(file: str) -> str | None:
     """Return the name of an IPython cell, as in `In[3]`, by its file; None for other files."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()

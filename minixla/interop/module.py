@@ -12,7 +12,7 @@ from minixla.core.errors import ImportError_, MinixlaError, explain
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.operation import Names
 from minixla.core.shapes import AnyShape
-from minixla.core.source import Source
+from minixla.core.source import SOME_IMPORTED, Source
 from minixla.interop.building import Builder
 from minixla.interop.calls import CALLS
 from minixla.interop.chlo import CHLO
@@ -310,7 +310,8 @@ class Module:
             return sources_of(location.filename, line // BLOCK, self.is_traced)[line % BLOCK]
         key = hash(location.attr)
         if key not in self._sources:
-            self._sources[key] = source_of(location, self.is_traced)
+            known = source_of(location, self.is_traced)
+            self._sources[key] = known if known or self.is_traced else SOME_IMPORTED
         return self._sources[key]
 
     def _order(self) -> list[str]:

@@ -276,10 +276,10 @@ class Erf(_SpecialUnary, FloatUnary):
 class _Sum(_Special, Binary):
     """Base class of sums over k >= 0 of powers of x + k, for operands order, x.
 
-    The derivative with respect to polygamma's order is not defined, as in JAX. What MLIR writes is NaN
-    where x is infinite and the sum 0, and wrong where x is negative. With f the fraction of -x, the
-    sum for the exponent -s is that from 1 - f on, and (-1)**s times that from f up to -x, which is
-    a difference of two. `numpy` is the sum where x is positive.
+    The derivative with respect to polygamma's order is not defined, as in JAX. What MLIR writes is
+    NaN where x is infinite and the sum 0, and wrong where x is negative. With f the fraction of -x,
+    the sum for the exponent -s is that from 1 - f on, and (-1)**s times that from f up to -x, which
+    is a difference of two. `numpy` is the sum where x is positive.
 
     Members give that and `second(order, x)`, the derivative with respect to x.
     """

@@ -7,14 +7,14 @@ In imported programs a change that is exactly 0 stays 0, whatever the slope is
 import numpy as np
 
 from minixla.core.registry import REGISTRY
+from minixla.core.source import is_imported
 from minixla.core.state import state
 from minixla.typing import Array
 
 
 def in_imported_program() -> bool:
     """Whether the running rule belongs to an instruction of an imported program."""
-    source = state.source
-    return source is not None and source.is_imported
+    return is_imported(state.source)
 
 
 def scaled(change: Array, factor: Array) -> Array:

@@ -228,7 +228,8 @@ class LapackCall(CustomCall):
         *parts, left, right, _ = results
         values = parts[0] if len(parts) == 1 else ops.complex(*parts)
         eig, options = REGISTRY["Eig"](vectors=True), dict(self.options)
-        of_values = of_left = of_right = None
+        of_values: Any = None
+        of_left = of_right = None
         if letters(options, "compute_left") == "V":
             turned = eig.jvp([adjoint(a)], [adjoint(tangent)], (conjugate(values), left))
             of_values, of_left = conjugate(turned[0]), turned[1]

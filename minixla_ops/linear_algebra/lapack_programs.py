@@ -59,7 +59,7 @@ def hessenberg(operands: Arrays, results: Arrays) -> Arrays:
     return *_reduced(operands[0]), results[2]
 
 
-def _reduced(a: Array) -> tuple[Array, Array]:
+def _reduced(a: Array) -> tuple[Any, Any]:
     """Reflections that take what is below the first subdiagonal away, from both sides."""
     shape = array_shape(a)
     count = shape.dimensions[-1] - 1
@@ -105,7 +105,7 @@ def _subdiagonal(value: Array) -> Array:
     return diagonal(columns(rows(value, min(1, size), size), 0, max(size - 1, 0)))
 
 
-def schur_tangents(tangent: Array, form: Array, vectors: Array) -> tuple[Array, Array]:
+def schur_tangents(tangent: Array, form: Array, vectors: Array) -> tuple[Any, Any]:
     """Those of t and z in a = z t z^H, for eigenvalues that differ.
 
     With z' = z x, where x is skew-Hermitian, t' = z^H a' z + t x - x t is 0 where t is. In a block
@@ -134,9 +134,7 @@ def schur_tangents(tangent: Array, form: Array, vectors: Array) -> tuple[Array, 
     factors, _, permutation = ops.lu(transposed(coefficients))
     solution = solve_by_lu(factors, permutation, -transposed(target), "NO_TRANSPOSE")
     flat_basis = ops.broadcast_in_dim(
-        basis.reshape(len(places), -1),
-        (*batch, len(places), size * size),
-        (len(flat) - 2, len(flat) - 1),
+        basis.reshape(len(places), -1), flat, (len(flat) - 2, len(flat) - 1)
     )
     x = ops.reshape(product(transposed(solution), flat_basis), shape.dimensions)
     if shape.element_type.is_complex:

@@ -219,9 +219,8 @@ class _Edited:
         self._shapes = {key: fields[_SHAPE] for key, (fields, _) in by_id.items()}
         self._new = itertools.count(max(by_id, default=0) + 1)
         # Numbered as they stand in the text.
-        parts = [
-            self._instruction(*by_id[key]) for key in (by_id if self._is_ordered else sorted(by_id))
-        ]
+        order = by_id if self._is_ordered else sorted(by_id)
+        parts = [self._instruction(*by_id[key]) for key in order]
         self.tables["owners"] += [index] * len(by_id)
         root, _ = by_id[head.get(_ROOT, 0)]
         # The root may give another shape now.

@@ -59,9 +59,9 @@ MORE = {
     },
     "acosh": lambda x: ops.acosh(x + 2),
     "next_after": lambda x: ops.next_after(x, 1 - x),
-    # In their first operands they have no derivative: it is NaN, as JAX's.
+    # In its first operand it has no derivative: it is NaN, as JAX's.
     "polygamma": lambda x: ops.polygamma(np.full_like(X, 2), x),
-    "zeta": lambda x: ops.zeta(X + 2, x),
+    "zeta": lambda x: ops.zeta(x + 3, x + 1),
     "a composite": lambda x: ops.composite_call(ops.tanh, x, name="test.composite"),
     "lu": lambda x: ops.lu(exchanged(x))[0],
     "lu_solve": solution,
@@ -75,6 +75,8 @@ MORE = {
     "eig": lambda x: [each * each for each in ops.eig(matrix(x) + np.float32(0.5))],
     "svd": lambda x: [each * each for each in ops.svd(matrix(x))],
     "gap_quotient": lambda x: ops.gap_quotient(x, x + 1),
+    "mul_no_nan": lambda x: REGISTRY["MulNoNan"]()(x, x + 1),
+    "div_no_nan": lambda x: REGISTRY["DivNoNan"]()(x, x + 2),
 }
 
 _STEPS = "ceil floor next_after round round_nearest_afz round_nearest_even sign"
