@@ -11,6 +11,7 @@ import minixla_ops as ops
 from minixla.core import register
 from minixla.core.attributes import Boolean, attribute
 from minixla.core.linear import add_cotangents
+from minixla.core.operation import EACH_OPERAND
 from minixla_ops.elementwise.binary import Div
 from minixla_ops.elementwise.families import INEXACT, Binary
 from minixla_ops.helpers.shorthand import full_like
@@ -30,8 +31,7 @@ class MulNoNan(Binary):
     is_cheap = True
     element_types = INEXACT
     either: bool = attribute(Boolean(), default=False)
-    linear_operands = (0, 1)
-    jointly_linear = False
+    linear_operands = EACH_OPERAND
 
     def reference(self, lhs, rhs):
         is_zero = (lhs == 0) | (rhs == 0) if self.either else lhs == 0

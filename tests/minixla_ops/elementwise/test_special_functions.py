@@ -185,7 +185,8 @@ def test_orders_of_polygamma_are_not_differentiated():
 
 def test_zeta_is_differentiated_by_its_exponent():
     """Against difference quotients of SciPy's zeta function in double precision."""
-    exponents, starts = np.float32([[1.1, 2, 2.5, 30, 3], [0.5, 1, 3.3, 2, 200]])
+    exponents = np.array([1.1, 2, 2.5, 30, 3], np.float32)
+    starts = np.array([0.5, 1, 3.3, 2, 200], np.float32)
     step = 1e-5
     wide = np.float64(exponents)
     upper, lower = scipy.special.zeta(wide + step, starts), scipy.special.zeta(wide - step, starts)

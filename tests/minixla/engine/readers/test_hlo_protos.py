@@ -42,7 +42,7 @@ StackFrames
   z = f32[] constant(0)
   y = f32[2] copy(x), metadata={op_name="h" stack_frame_id=1}
   ROOT r = f32[] reduce(y, z), dimensions={0}, to_apply=add"""
-    bytecode, found = translated(module(body, tables))
+    bytecode, found, _ = translated(module(body, tables))
     assert found["computations"] == ["add", "main"]
     assert found["entry"] == 1
     assert found["names"] == ["a", "b", "c", "x", "z", "y", "r"]
@@ -99,7 +99,7 @@ def test_what_stands_for_an_opcode_leaves_its_fields_beside_the_program(name):
     opcode = instruction.split("(x")[0].split("(z")[0].split()[-1]
     given = "  x = f32[4,8] parameter(0)\ni = s32[] constant(1)\nz = f32[] constant(2)"
     body = f"{given}\nt = token[] after-all()\nROOT r = {instruction}"
-    bytecode, found = translated(module(body), {opcode: stand_in})
+    bytecode, found, _ = translated(module(body), {opcode: stand_in})
     assert written in text_of(bytecode)
     assert found["opcodes"][-1] == opcode
     assert list(found["details"]) == [len(found["names"]) - 1]
@@ -124,14 +124,14 @@ MESHES = {
 @pytest.mark.parametrize("mesh", MESHES)
 def test_groups_along_axes_of_a_mesh_are_written_out(mesh):
     reduce = f"all-reduce(x), replica_groups=mesh{mesh}, to_apply=add"
-    bytecode, _ = translated(module(f"  x = f32[2] parameter(0)\n  ROOT r = f32[2] {reduce}"))
+    bytecode, *_ = translated(module(f"  x = f32[2] parameter(0)\n  ROOT r = f32[2] {reduce}"))
     assert f"replica_groups = dense<[{MESHES[mesh]}]>" in text_of(bytecode)
 
 
 def test_negative_zero_keeps_its_sign_and_strings_stay():
     metadata = 'metadata={op_name="constant({...}), -0,"}'
     body = f"ROOT c = (f32[2], f32[]) constant(({{-0, 0}}, -0)), {metadata}"
-    bytecode, found = translated(module(body))
+    bytecode, found, _ = translated(module(body))
     text = text_of(bytecode)
     assert "dense<[-0.000000e+00, 0.000000e+00]>" in text
     assert "dense<-0.000000e+00>" in text
