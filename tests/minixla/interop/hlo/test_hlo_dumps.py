@@ -129,8 +129,8 @@ def test_libraries_are_called_by_name():
     imported = mx.import_hlo(made.optimised)
     triangle, vectors = mx.reference(imported)(matrix)
     np.testing.assert_allclose(vectors @ triangle @ vectors.T, matrix, atol=1e-5)
-    moved, _ = mx.jvp(imported, (matrix,), (matrix,))[1]
-    np.testing.assert_allclose(moved, triangle, atol=1e-4)
+    (here, _), (moved, _) = mx.jvp(imported, (matrix,), (matrix,))
+    np.testing.assert_allclose(moved, here, atol=1e-4)  # its signs are those of the library used
 
 
 DUMPED = ("gradient of max pooling", "attention")
