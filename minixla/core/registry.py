@@ -62,7 +62,8 @@ def register(cls: Class) -> Class:
     if registered(cls.name):
         raise ValueError(f"an operation named {cls.name} is registered already")
     # `python -OO` takes all docstrings away.
-    if not any(base.__doc__ for base in cls.__mro__[:-1]) and sys.flags.optimize < 2:
+    texts = [base.__doc__ for base in cls.__mro__[:-1] if base.__doc__ is not None]
+    if not any(texts[:1]) and sys.flags.optimize < 2:
         raise ValueError(f"operation {cls.name} has no docstring")
     if "." in cls.name:
         _check_rules(cls)

@@ -12,8 +12,10 @@ from minixla.tools.comparison import wide
 
 def outside(step: Instruction, operand: Any) -> np.ndarray:
     """Mark the elements that a cast to an integer type cannot represent; nothing of others."""
-    if step.op.name != "ConvertElementType" or not isinstance(operand, np.ndarray):
-        return np.zeros(np.shape(operand), bool)
+    if not isinstance(operand, np.ndarray):  # a tuple or a token
+        return np.zeros((), bool)
+    if step.op.name != "ConvertElementType":
+        return np.zeros(operand.shape, bool)
     kind = element_type(step.results[0].shape.dtype)  # type: ignore[union-attr]  # casts give arrays
     if kind.kind not in ("signed", "unsigned") or not element_type(operand.dtype).is_float:
         return np.zeros(operand.shape, bool)

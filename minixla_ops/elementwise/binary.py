@@ -124,19 +124,19 @@ class Div(Binary):
         """The operation on a tangent or cotangent."""
         return divided(change, divisor)
 
-    def times(self, change: Array, result: Array) -> Array:
-        """The product of the result with a tangent or cotangent.
+    def times(self, lhs: Array, rhs: Array) -> Array:
+        """The product of the result with a tangent or cotangent, in any order.
 
         In imported programs it is 0 where either is: 1 / (1 + exp(x)) is 0 where exp(x) overflows.
         """
         if in_imported_program():
-            return REGISTRY["MulNoNan"](either=True)(change, result)
-        return result * change
+            return REGISTRY["MulNoNan"](either=True)(lhs, rhs)
+        return lhs * rhs
 
     def jvp(self, primals, tangents, results):
         left, right = tangents
         if right is not None:
-            change = self.times(right, results)
+            change = self.times(results, right)
             left = -change if left is None else left - change
         return self.over(left, primals[1])
 
