@@ -30,7 +30,6 @@ from jax.numpy import (
     diagonal,
     ediff1d,
     einsum_path,
-    eye,
     fill_diagonal,
     flip,
     fliplr,
@@ -45,7 +44,6 @@ from jax.numpy import (
     hanning,
     histogram_bin_edges,
     i0,
-    identity,
     indices,
     inner,
     isclose,
@@ -97,10 +95,7 @@ from jax.numpy import (
     tensordot,
     tile,
     trapezoid,
-    tri,
-    tril,
     trim_zeros,
-    triu,
     unpackbits,
     unravel_index,
     unwrap,
@@ -121,19 +116,19 @@ __all__ = ["allclose", "append", "apply_along_axis", "apply_over_axes", "array_e
 __all__ += ["array_equiv", "array_repr", "array_str", "bartlett", "bincount", "bitwise_count"]
 __all__ += ["blackman", "block", "c_", "choose", "ComplexWarning", "corrcoef", "count_nonzero"]
 __all__ += ["cov", "cross", "delete", "diag", "diag_indices", "diag_indices_from", "diagflat"]
-__all__ += ["diagonal", "ediff1d", "einsum_path", "eye", "fill_diagonal", "flip", "fliplr"]
-__all__ += ["flipud", "frexp", "from_dlpack", "frombuffer", "fromfile", "fromfunction", "fromiter"]
+__all__ += ["diagonal", "ediff1d", "einsum_path", "fill_diagonal", "flip", "fliplr", "flipud"]
+__all__ += ["frexp", "from_dlpack", "frombuffer", "fromfile", "fromfunction", "fromiter"]
 __all__ += ["frompyfunc", "fromstring", "geomspace", "get_printoptions", "hamming", "hanning"]
-__all__ += ["histogram_bin_edges", "i0", "identity", "index_exp", "indices", "inner", "isclose"]
-__all__ += ["iscomplex", "iscomplexobj", "isneginf", "isposinf", "isreal", "isrealobj", "isscalar"]
-__all__ += ["iterable", "kaiser", "kron", "ldexp", "linspace", "load", "logspace", "mask_indices"]
-__all__ += ["matvec", "meshgrid", "mgrid", "nan_to_num", "ogrid", "outer", "packbits", "pad"]
-__all__ += ["piecewise", "place", "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint"]
-__all__ += ["polymul", "polysub", "polyval", "printoptions", "put", "put_along_axis", "r_"]
+__all__ += ["histogram_bin_edges", "i0", "index_exp", "indices", "inner", "isclose", "iscomplex"]
+__all__ += ["iscomplexobj", "isneginf", "isposinf", "isreal", "isrealobj", "isscalar", "iterable"]
+__all__ += ["kaiser", "kron", "ldexp", "linspace", "load", "logspace", "mask_indices", "matvec"]
+__all__ += ["meshgrid", "mgrid", "nan_to_num", "ogrid", "outer", "packbits", "pad", "piecewise"]
+__all__ += ["place", "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul"]
+__all__ += ["polysub", "polyval", "printoptions", "put", "put_along_axis", "r_"]
 __all__ += ["ravel_multi_index", "resize", "roll", "rollaxis", "roots", "rot90", "s_", "save"]
-__all__ += ["savez", "set_printoptions", "sort_complex", "spacing", "take_along_axis"]
-__all__ += ["tensordot", "tile", "trapezoid", "tri", "tril", "trim_zeros", "triu", "unpackbits"]
-__all__ += ["unravel_index", "unwrap", "vander", "vdot", "vecdot", "vecmat", "vectorize"]
+__all__ += ["savez", "set_printoptions", "sort_complex", "spacing", "take_along_axis", "tensordot"]
+__all__ += ["tile", "trapezoid", "trim_zeros", "unpackbits", "unravel_index", "unwrap", "vander"]
+__all__ += ["vdot", "vecdot", "vecmat", "vectorize"]
 
 
 # NumPy's functions for files and printing accept arrays, not traced values.

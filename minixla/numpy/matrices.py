@@ -1,16 +1,137 @@
-"""The trace of matrices, and the indices of their triangles."""
+"""Identity matrices, triangles of matrices, their indices, and the trace."""
 
 from typing import Any
 
 import numpy as np
 
 import minixla.numpy as mnp
+import minixla_ops as ops
 from minixla.core.docstrings import documented
+from minixla.core.element_types import F32, ElementType
+from minixla.core.shapes import Shape
 from minixla.core.tracing import one_program
 from minixla.numpy import operands
-from minixla.numpy.operands import shape_of_rank
+from minixla.numpy.element_functions import placeable
+from minixla.numpy.operands import convert, lifted, operand_shape, shape_of_rank, static_size
 from minixla.numpy.shared_sections import PARAMETERS
 from minixla.typing import Array, ArrayLike, DTypeLike
+from minixla_ops.helpers import shorthand
+
+_SIZES = """
+Args:
+    N: the number of rows.
+    M: the number of columns; default: N.
+    dtype: the element type of the result; default: the default float type.
+
+Returns:
+    A matrix.
+
+Raises:
+    AttributeValueError: a size is negative or not an integer.
+    ShapeError: `dtype` is not an element type.
+"""
+
+
+def _compared(name: str, compare: Any, N: Any, M: Any, k: Any, kind: ElementType) -> Any:
+    """Where the number of a row, plus k, compares with that of the column."""
+    rows, columns = static_size(N, name, "N"), static_size(N if M is None else M, name, "M")
+    shape = Shape("s32", (rows, columns))
+    if isinstance(k, int):  # farther away there are no elements
+        k = min(max(k, -rows), columns)
+    elif operand_shape(k, name).rank:
+        raise operands.shape_error(name, f"k is {operand_shape(k, name)}", "Give one integer.")
+    return lifted(convert(compare(ops.iota(shape, 0) + k, ops.iota(shape, 1)), kind))
+
+
+@documented(PARAMETERS, _SIZES)
+@placeable("device")
+def eye(
+    N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, *, device: Any = None
+) -> Array:
+    """Return a matrix with ones on a diagonal and zeros elsewhere.
+
+    Example:
+        >>> np.eye(2, 3, k=1)
+        Array([[0., 1., 0.],
+               [0., 0., 1.]], dtype=float32)
+    """
+    kind = operands.requested_type(dtype, "eye", operands.default_float())
+    return _compared("eye", ops.eq, N, M, k, kind)
+
+
+@documented(PARAMETERS, _SIZES)
+def identity(n: int, dtype: DTypeLike | None = None) -> Array:
+    """Return the identity matrix.
+
+    Args:
+        n: the number of rows and columns.
+
+    Example:
+        >>> np.identity(2, dtype=int)
+        Array([[1, 0],
+               [0, 1]], dtype=int32)
+    """
+    return eye(n, dtype=dtype)
+
+
+@documented(PARAMETERS, _SIZES)
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
+    """Return a matrix with ones on and below a diagonal, and zeros above.
+
+    Example:
+        >>> np.tri(3, dtype=int)
+        Array([[1, 0, 0],
+               [1, 1, 0],
+               [1, 1, 1]], dtype=int32)
+    """
+    return _compared("tri", ops.ge, N, M, k, operands.requested_type(dtype, "tri", F32))
+
+
+def _triangle(name: str, is_lower: bool, m: Any, k: int) -> Any:
+    shape = shape_of_rank(m, range(2, 1 << 16), name, "It must have two dimensions or more.")
+    mask = tri(*shape.dimensions[-2:], k=k if is_lower else k - 1, dtype=bool)
+    kept = (m, shorthand.zeros(shape)) if is_lower else (shorthand.zeros(shape), m)
+    return operands.keep_weak(ops.select(mnp.broadcast_to(mask, shape.dimensions), *kept), m)
+
+
+@one_program("m")
+@documented(PARAMETERS)
+def tril(m: ArrayLike, k: int = 0) -> Array:
+    """Set the elements of matrices above a diagonal to 0.
+
+    Args:
+        m: matrices [..., rows, columns].
+
+    Raises:
+        ShapeError: `m` has fewer than two dimensions.
+
+    Example:
+        >>> np.tril(np.ones((3, 3), dtype=int), k=-1)
+        Array([[0, 0, 0],
+               [1, 0, 0],
+               [1, 1, 0]], dtype=int32)
+    """
+    return _triangle("tril", True, m, k)
+
+
+@one_program("m")
+@documented(PARAMETERS)
+def triu(m: ArrayLike, k: int = 0) -> Array:
+    """Set the elements of matrices below a diagonal to 0.
+
+    Args:
+        m: matrices [..., rows, columns].
+
+    Raises:
+        ShapeError: `m` has fewer than two dimensions.
+
+    Example:
+        >>> np.triu(np.ones((3, 3), dtype=int))
+        Array([[1, 1, 1],
+               [0, 1, 1],
+               [0, 0, 1]], dtype=int32)
+    """
+    return _triangle("triu", False, m, k)
 
 
 @documented(PARAMETERS)

@@ -234,11 +234,18 @@ ERRORS = [
     ("arange", (0, 1, 0), ValueError, "step is 0"),
     ("zeros", (-1,), ValueError, "a size is negative"),
     ("zeros", (2**70,), mx.SizeError, "more than"),
+    ("eye", (-1,), ValueError, "N is negative"),
+    ("eye", (3, -1), ValueError, "M is negative"),
+    ("eye", (2**70,), mx.SizeError, "more than"),
+    ("identity", (-1,), ValueError, "N is negative"),
+    ("tri", (-1,), ValueError, "N is negative"),
+    ("tri", (2.5,), ValueError, "N is not an integer"),
     ("arange", (2**70, 2**70 + 3), mx.IntegerRangeError, "start, a Python int, does not fit s32"),
     ("arange", (0, 3, 2**70), mx.IntegerRangeError, "step, a Python int, does not fit s32"),
     ("arange", (float("inf"),), ValueError, "a bound is not finite"),
     ("arange", (float("nan"),), ValueError, "a bound is not finite"),
     ("arange", (0, 10**400, 0.5), ValueError, "a bound is not finite, or far too large"),
+    ("tril", (V,), TypeError, "It must have two"),
     ("array", ([1, 2**70],), mx.IntegerRangeError, "a member, a Python int, does not fit s32.*118"),
     ("array", ([[1], [300]], "int8"), OverflowError, "does not fit s8.*300"),
     ("array", (300, "int8"), OverflowError, "does not fit s8.*300"),
@@ -256,6 +263,14 @@ def test_errors(name: str, args: tuple, kind: type, message: str) -> None:
     with pytest.raises(mx.MinixlaError, match=rf"(?s)(?=.*({message})).*called at") as caught:
         run(name, args, {})
     assert isinstance(caught.value, kind)
+
+
+def test_diagonals_far_away_are_empty() -> None:
+    for far in (2**70, -(2**70)):
+        assert not mnp.eye(3, k=far).any()
+        for name in ("tril", "triu"):
+            is_whole = (name == "tril") == (far > 0)
+            assert_close(getattr(mnp, name)(M, far), M if is_whole else np.zeros_like(M))
 
 
 def test_traced_bounds_are_explained() -> None:
