@@ -111,7 +111,7 @@ def test_the_wheel_has_all_files_of_the_packages_and_no_others(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     packed = {name for name in names if ".dist-info/" not in name}
     built = {name for name in packed if name.startswith("minixla/engine/kernels/library.")}
-    assert packed - built == tracked("minixla", "minixla_ops")
+    assert packed - built == tracked("minixla", "minixla_ops") | {"pytest_minixla.py"}
     assert len(built) == (kernels.library() is not None)
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
@@ -124,6 +124,7 @@ def test_the_source_archive_has_all_that_the_wheel_is_made_from(archive):
         "LICENSE",
         "README.md",
         "pyproject.toml",
+        "pytest_minixla.py",
         "setup.py",
     }
     assert wanted - names == set()

@@ -157,6 +157,7 @@ def trace(
         Array(5, dtype=int32)
     """
     operands.refuse_out("trace", out)
+    shape_of_rank(a, range(2, 1 << 16), "trace", "It must have two dimensions or more.")
     return mnp.sum(mnp.diagonal(a, offset, axis1, axis2), -1, dtype)
 
 

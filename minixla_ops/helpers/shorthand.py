@@ -1,8 +1,8 @@
 """Short names that derivative and batching rules are written in."""
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import ml_dtypes
 import numpy as np
@@ -24,20 +24,23 @@ Values = Sequence[Array]
 Places = Sequence[int | None]
 
 
+#: The constants that a program or the engine holds.
+_SPLATS: WeakValueDictionary[object, np.ndarray] = WeakValueDictionary()
+
+
 def splat(value: complex | np.generic, shape: Shape) -> np.ndarray:
     """An array of `shape` that holds the Python number `value` everywhere, in no memory.
 
     Traces record it as one constant; it is a read-only zero-stride NumPy array.
     """
-    # Equal keys must be the same number: 1, 1.0 and True differ in type, 0.0 and -0.0 in text.
-    return _splat(value, None if value else repr(value), shape)
-
-
-@lru_cache(maxsize=4096, typed=True)
-def _splat(value: complex | np.generic, zero: str | None, shape: Shape) -> np.ndarray:
-    with np.errstate(all="ignore"):
-        scalar = np.asarray(value).astype(shape.dtype)
-    return np.broadcast_to(scalar, shape.dimensions).view(DeclaredArray)
+    # 0 == -0.0 and 1 == 1.0 == True must not share an entry.
+    key = (value.__class__, value if value else repr(value), shape)
+    literal = _SPLATS.get(key)
+    if literal is None:
+        with np.errstate(all="ignore"):
+            scalar = np.asarray(value).astype(shape.dtype)
+        literal = _SPLATS[key] = np.broadcast_to(scalar, shape.dimensions).view(DeclaredArray)
+    return literal
 
 
 def array_shape(value: object, subject: str = "shape_of") -> Shape:
