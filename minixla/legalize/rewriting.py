@@ -19,7 +19,8 @@ from minixla_ops.programs.call import Call
 from minixla_ops.programs.lowering import kept, without_lines
 from minixla_ops.programs.runs_programs import RunsPrograms
 
-# From so many instructions on, a replacement is called: that takes less time than its copy.
+# The minimum number of instructions of a replacement that is called, not copied. Calls of shorter
+# ones take longer: MLIR verifies a module with several functions on several threads.
 _CALLED = 16
 
 

@@ -2,8 +2,8 @@
 
 An element that is not finite is followed back through the instructions, in the values that the
 reference computes, to the first instruction that makes it of finite operands. `causes` finds out
-which element of which operand is responsible: it evaluates the instruction again with other
-elements in their places. Infinities of constants and inputs are meant; a NaN made of them is not.
+the responsible element of an operand: it evaluates the instruction again with some elements
+replaced. Infinities of constants and inputs are meant; a NaN made of them is not.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,9 +24,9 @@ from minixla.tools.reports import Finding
 from minixla.tools.rounding import declared_values, in_double
 from minixla_ops.programs.reference_evaluation import reference_graph
 
-#: Of a loop, so many iterations are searched.
+#: The maximum number of iterations of a loop that are searched.
 _MOST_TRIPS = 2000
-#: Of an output, so many elements are followed back.
+#: The maximum number of elements of an output that are followed back.
 _MOST_ELEMENTS = 8
 # Operations with poles: an infinite result is exact there.
 _POLES = {"Log", "Log1p", "Rsqrt", "Atanh", "ErfInv", "Lgamma", "Digamma", "Polygamma", "Zeta"}
@@ -283,9 +283,9 @@ def _explanation(
 def _widened(step: Instruction) -> Instruction | None:
     """The instruction whose result a cast returns to the declared type, in the same expression."""
     producer = step.operands[0].instruction
-    if producer is None or None in (producer.source, step.source):
+    if producer is None or producer.source is None or step.source is None:
         return None
-    is_same = producer.source.key == step.source.key  # type: ignore[union-attr]  # tested above
+    is_same = producer.source.key == step.source.key
     return producer if is_same and producer.operands else None
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from minixla.core.element_types import element_type
 from minixla.core.graph import Graph, Instruction, Value
+from minixla.core.shapes import Shape
 from minixla.tools.comparison import wide
 
 
@@ -16,7 +17,9 @@ def outside(step: Instruction, operand: Any) -> np.ndarray:
         return np.zeros((), bool)
     if step.op.name != "ConvertElementType":
         return np.zeros(operand.shape, bool)
-    kind = element_type(step.results[0].shape.dtype)  # type: ignore[union-attr]  # casts give arrays
+    shape = step.results[0].shape
+    assert isinstance(shape, Shape)  # a cast returns an array
+    kind = shape.element_type
     if kind.kind not in ("signed", "unsigned") or not element_type(operand.dtype).is_float:
         return np.zeros(operand.shape, bool)
     bits, is_signed = kind.bits, kind.kind == "signed"

@@ -375,7 +375,7 @@ class Zeta(_Sum):
         return lambda: in_f32(_zeta_by_exponent, lhs, rhs), lambda: self.second(lhs, rhs)
 
 
-#: B(2 j) / (2 j)!, of Bernoulli's numbers.
+#: B(2 j) / (2 j)! for the Bernoulli numbers B.
 _BERNOULLI = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000)
 #: How many terms are summed before the rest is an integral.
 _TERMS = 12
@@ -384,7 +384,7 @@ _TERMS = 12
 def _zeta_by_exponent(s: Array, q: Array) -> Array:
     """The derivative of zeta(s, q) with respect to s, for s > 1 and q > 0; else NaN.
 
-    Each term of Euler's and Maclaurin's formula (DLMF 25.11.5), differentiated.
+    It differentiates each term of the Euler-Maclaurin formula (DLMF 25.11.5).
     """
     is_inside = (s > 1) & (q > 0) & (s < math.inf) & (q < math.inf)
     two, one = full_like(s, 2), ones_like(q)

@@ -1,7 +1,7 @@
-"""Programs and tangents of LAPACK's routines that are no operations: what differentiates them.
+"""Differentiable programs and tangents for LAPACK routines without an operation of their own.
 
-A program takes the operands of a routine and its results, of which only those count that no
-tangent reaches, and computes the results again from operations that have derivatives.
+A program takes the operands and the results of a routine. It computes the results again with
+operations that have derivatives, and reads only those results that no tangent reaches.
 """
 
 from collections.abc import Callable, Sequence

@@ -46,7 +46,7 @@ class HloText:
 
     def __init__(self, text: str, program: Sent | None = None) -> None:
         self.text = text
-        #: The program, if it was read from a serialized module, of which this is the text.
+        #: The program, if this is the text of a serialized module.
         self.program = program
         #: What stands beside the program once it is read: see `hlo_protos.translated`.
         self.tables: dict[str, Any] = {}

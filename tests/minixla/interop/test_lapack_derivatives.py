@@ -1,4 +1,4 @@
-"""Derivatives of LAPACK's routines that are no operations of their own."""
+"""Derivatives of LAPACK routines without an operation of their own."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def tridiagonal_solution(a: Any) -> Any:
     return lax.linalg.tridiagonal_solve(below, a[..., 2, :] + 5, above, a + 1)
 
 
-#: Functions of a matrix whose routine is no operation of its own.
+#: Functions of a matrix whose routine has no operation of its own.
 ROUTINES: dict[str, Callable[..., Any]] = {
     "gtsv": tridiagonal_solution,
     "ormqr": by_reflections,

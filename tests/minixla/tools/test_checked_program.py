@@ -47,7 +47,7 @@ def test_a_number_is_never_an_infinity_or_nan(special, sizes, dtype):
 
 def test_one_backend_is_not_enough(monkeypatch):
     def gap(graph, operands):
-        raise NotImplementedError("a gap")
+        raise NotImplementedError("a gap")  # how an evaluator refuses a program
 
     monkeypatch.setitem(EVALUATORS, "XLA", EVALUATORS["XLA"]._replace(function=gap))
     assert mx.cross_check(ops.tanh, f32([1])).ok
