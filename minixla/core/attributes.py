@@ -11,7 +11,7 @@ import numpy as np
 
 from minixla.core.element_types import ElementType, canonical_element_type, element_type
 from minixla.core.errors import AttributeValueError, MinixlaError, explain
-from minixla.core.shapes import Shape, TokenShape, TupleShape, snapshot
+from minixla.core.shapes import Shape, TokenShape, TupleShape, repeated_scalar, snapshot
 from minixla.core.value_types import ArrayLike, DTypeLike
 
 # Constants up to this many bytes are printed into programs.
@@ -384,8 +384,7 @@ class Literal:
     @classmethod
     def splat(cls, value: ArrayLike, shape: Shape) -> "Literal":
         """The constant of `shape` that holds `value` everywhere."""
-        scalar = np.asarray(value).astype(shape.dtype)
-        return cls(np.broadcast_to(scalar, shape.dimensions), shape)
+        return cls(repeated_scalar(np.asarray(value).astype(shape.dtype), shape.dimensions), shape)
 
     @property
     def array(self) -> np.ndarray:

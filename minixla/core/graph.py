@@ -171,6 +171,7 @@ class Graph:
         return any(step.has_side_effect for step in self.instructions)
 
     @property
+    @remembered
     def computations(self) -> list["Graph"]:
         """The programs that its instructions run."""
         operations = [step.op for step in self.instructions]
@@ -206,12 +207,13 @@ class Graph:
     @remembered
     def pruned(self) -> "Graph":
         """The same program without pure instructions that no output depends on."""
-        needed = {id(value.instruction) for value in self.outputs}
+        needed = {value.instruction for value in self.outputs}
         kept: list[Instruction] = []
         for step in reversed(self.instructions):
-            if id(step) in needed or (not step.op.is_plain and step.has_side_effect):
+            if step in needed or (not step.op.is_plain and step.has_side_effect):
                 kept.append(step)
-                needed.update([id(operand.instruction) for operand in step.operands])
+                for operand in step.operands:
+                    needed.add(operand.instruction)
         if len(kept) == len(self.instructions):
             return self
         return Graph(self.inputs, kept[::-1], self.outputs, self.name, self.annotations)

@@ -337,6 +337,12 @@ class DeclaredArray(np.ndarray):
     """A NumPy array from inside, a constant of a rule: 64-bit types do not narrow."""
 
 
+def repeated_scalar(scalar: np.ndarray | np.generic, sizes: Sequence[int]) -> np.ndarray:
+    """The read-only array of these sizes that holds a scalar everywhere, without strides."""
+    # Its memory is its own; np.broadcast_to takes six times as long.
+    return np.ndarray(sizes, scalar.dtype, scalar.tobytes(), 0, (0,) * len(sizes))
+
+
 def is_mutable(value: object) -> bool:
     """Whether a value is a mutable JAX array (`jax.new_ref`), or JAX's tracer of one."""
     # To test our tracers JAX would ask for their abstract value, which some do not have.

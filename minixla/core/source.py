@@ -179,16 +179,16 @@ def find_source(depth: int = 1) -> Source | None:
     If that frame is a library's, the source has the user's innermost frame as its caller.
     """
     # None where there is none, or an entry point, such as the command line, stands before it.
-    frame, kinds = sys._getframe(depth), _IS_USER_FILE
+    frame, kind_of = sys._getframe(depth), _IS_USER_FILE.get
     while frame is not None:
-        code = frame.f_code
-        kind = kinds.get(code.co_filename)
-        if kind is None:
-            kind = _kind_of_file(code.co_filename)
-        if kind is True:
-            return Source(code, frame.f_lasti)
-        if kind:
-            return innermost_source(_positions(frame))
+        kind = kind_of(frame.f_code.co_filename)
+        if kind is not False:  # most are the framework's
+            if kind is None:
+                kind = _kind_of_file(frame.f_code.co_filename)
+            if kind is True:
+                return Source(frame.f_code, frame.f_lasti)
+            if kind:
+                return innermost_source(_positions(frame))
         frame = frame.f_back
     return None
 

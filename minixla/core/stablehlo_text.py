@@ -326,9 +326,11 @@ class Emitter:
         placed = {*notes.values, *notes.rules} if notes else ()
         names = {id(value): name for value, name in zip(graph.inputs, parameters, strict=True)}
         for instruction in graph.instructions:
-            values = instruction.operands
-            operands = [names[id(value)] for value in values]
-            shapes = [value.shape for value in values]
+            operands: list[str] = []
+            shapes: list[AnyShape] = []
+            for value in instruction.operands:  # in less time than list comprehensions
+                operands.append(names[id(value)])
+                shapes.append(value.shape)
             if self._locations is not None:
                 self.source = source = instruction.source
                 self._location = ""

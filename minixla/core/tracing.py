@@ -338,13 +338,16 @@ class GraphTrace(Trace):
             if any(not self.reaches(x) and _state.trace.reaches(x) for x in tracers):
                 # The function reads a value of the trace that passed the call on.
                 return _state.trace.process(operation, operands)
-        values = [
-            operand._value
-            if type(operand) is GraphTracer and operand._trace is self
-            else self.capture(operand, operation.builder_name)
-            for operand in operands
-        ]
-        result_shapes = operation.infer(tuple([value.shape for value in values]))
+        values: list[Value] = []
+        shapes: list[AnyShape] = []
+        for operand in operands:  # in less time than list comprehensions, which are calls
+            if type(operand) is GraphTracer and operand._trace is self:
+                value = operand._value
+            else:
+                value = self.capture(operand, operation.builder_name)
+            values.append(value)
+            shapes.append(value.shape)
+        result_shapes = operation.infer(tuple(shapes))
         source = _state.source or within_scope(find_source(2), _state.scope)
         instruction = Instruction(operation, tuple(values), result_shapes, source)
         self.instructions.append(instruction)

@@ -149,11 +149,9 @@ def _check(operand: object, subject: str) -> None:
         raise error from None
 
 
-# Repeated values on the device, which derivative rules ask for again and again: by content, and,
-# since `rules.splat` makes one array for one value, by identity together with what has it. Nobody
-# outside may get hold of them: a jitted function to which they are donated would delete them.
+# Repeated values on the device, which derivative rules ask for again and again. Nobody outside may
+# get hold of them: a jitted function to which they are donated would delete them.
 _SPLATS: dict[object, jax.Array] = {}
-_PLACED: dict[int, tuple[np.ndarray, jax.Array]] = {}
 _MOST_SPLATS = 64
 _SPLAT_BYTES = 1 << 16
 _copy = jax.jit(jax.numpy.copy)
@@ -182,28 +180,18 @@ def _device_splat(value: np.ndarray) -> jax.Array:
             raise_ours(error, "constant")
             raise
         if _is_kept(cached):
-            _keep(_SPLATS, key, cached)
+            if len(_SPLATS) >= _MOST_SPLATS:
+                _SPLATS.clear()
+            _SPLATS[key] = cached
     return cached
 
 
 def _on_device(value: DeclaredArray) -> ArrayLike:
     """A rule's constant: a JAX array where it repeats one value, as NumPy's is copied each time."""
-    cached = _PLACED.get(id(value))
-    if cached is not None and cached[0] is value:
-        return cached[1]
     # Whether 64-bit types stay depends on JAX's mode.
     if value.dtype.itemsize > 4 or not _is_splat(value):
         return value
-    placed = _device_splat(value)
-    if _is_kept(placed):
-        _keep(_PLACED, id(value), (value, placed))
-    return placed
-
-
-def _keep(cache: dict[Any, Any], key: object, entry: object) -> None:
-    if len(cache) >= _MOST_SPLATS:
-        cache.clear()
-    cache[key] = entry
+    return _device_splat(value)
 
 
 def compiled_operation(operation: Operation) -> Callable[..., Results]:

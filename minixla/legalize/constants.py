@@ -14,7 +14,7 @@ from minixla.core.attributes import Literal
 from minixla.core.errors import MinixlaError
 from minixla.core.graph import Graph, Instruction, Value, remembered
 from minixla.core.registry import operation_named
-from minixla.core.shapes import Shape
+from minixla.core.shapes import Shape, repeated_scalar
 from minixla.core.tracing import nested
 from minixla_ops.control_flow.conditional import Conditional
 from minixla_ops.control_flow.loops import While
@@ -89,7 +89,7 @@ class Constants:
             self._known[value] = fact.is_constant or value.literal is not None
             if fact.number is not None and isinstance(value.shape, Shape):
                 number = np.frombuffer(fact.number, value.shape.dtype)[0]
-                self._arrays[value] = np.broadcast_to(number, value.shape.dimensions)
+                self._arrays[value] = repeated_scalar(number, value.shape.dimensions)
 
     def note(self, value: Value, name: str) -> Any:
         """Return a note about the value passed to an input, or None."""
@@ -106,7 +106,7 @@ class Constants:
             return None
         number = splat_of(value)
         if number is not None and isinstance(value.shape, Shape):
-            arrays[value] = np.broadcast_to(number, value.shape.dimensions)
+            arrays[value] = repeated_scalar(number, value.shape.dimensions)
             return arrays[value]
         pending, count = [value], 0
         while pending:
@@ -135,6 +135,10 @@ class Constants:
             if not pending:
                 return True
             current = pending.pop()
+            if current in self._arrays:
+                if self._arrays[current] is None:
+                    return False
+                continue
             step = current.instruction
             if step is not None:
                 pending.extend(step.operands)

@@ -101,13 +101,15 @@ class _Pass:
 
     def add(self, step: Instruction, operands: tuple[Value, ...], used: tuple[Rule, ...]) -> None:
         """Add an instruction, or its replacement by the rules that are not used yet."""
-        op = step.op if step.op.is_plain else self._with_programs(step, operands)
-        by_type = self.table.get(type(op))
-        rules = () if by_type is None else by_type.get(_type_of(step), ())
-        for rule in rules:
-            if rule not in used and rule.when(op, operands, self.target):
-                self._apply(rule, op, step, operands, used)
-                return
+        op = step.op
+        if not op.is_plain:
+            op = self._with_programs(step, operands)
+        by_type = self.table.get(op.__class__)
+        if by_type is not None:
+            for rule in by_type.get(_type_of(step), ()):
+                if rule not in used and rule.when(op, operands, self.target):
+                    self._apply(rule, op, step, operands, used)
+                    return
         if op is not step.op or operands != step.operands:  # values are equal if they are the same
             made = step.again(operands, op)
             self.values.update(zip(step.results, made.results, strict=True))
@@ -252,8 +254,8 @@ def _legalized_replacement(
 
 def _type_of(step: Instruction) -> ElementType | None:
     """Return the element type by which rules are looked up."""
-    shape = step.operands[0].shape if step.operands else step.shapes and step.shapes[0]
-    return shape.element_type if type(shape) is Shape else None
+    values = step.operands or step.results
+    return getattr(values[0].shape, "element_type", None) if values else None
 
 
 def _exchanged(value: Any, programs: dict[int, Graph]) -> Any:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
-from weakref import WeakValueDictionary
 
 import ml_dtypes
 import numpy as np
@@ -13,7 +12,7 @@ from minixla.core.linear import add_cotangents as add_cotangents
 from minixla.core.linear import instantiate as instantiate
 from minixla.core.linear import zeros_like as zeros_like
 from minixla.core.registry import fill_role
-from minixla.core.shapes import AnyShape, DeclaredArray, Shape
+from minixla.core.shapes import AnyShape, DeclaredArray, Shape, repeated_scalar
 from minixla.typing import Array
 
 if TYPE_CHECKING:
@@ -24,23 +23,17 @@ Values = Sequence[Array]
 Places = Sequence[int | None]
 
 
-#: The constants that a program or the engine holds.
-_SPLATS: WeakValueDictionary[object, np.ndarray] = WeakValueDictionary()
-
-
 def splat(value: complex | np.generic, shape: Shape) -> np.ndarray:
     """An array of `shape` that holds the Python number `value` everywhere, in no memory.
 
-    Traces record it as one constant; it is a read-only zero-stride NumPy array.
+    It is a read-only zero-stride NumPy array; a trace records equal ones as one constant.
     """
-    # 0 == -0.0 and 1 == 1.0 == True must not share an entry.
-    key = (value.__class__, value if value else repr(value), shape)
-    literal = _SPLATS.get(key)
-    if literal is None:
+    if value == 0 or value == 1:  # most are, and every type holds them without a warning
+        scalar = np.asarray(value).astype(shape.dtype)
+    else:
         with np.errstate(all="ignore"):
             scalar = np.asarray(value).astype(shape.dtype)
-        literal = _SPLATS[key] = np.broadcast_to(scalar, shape.dimensions).view(DeclaredArray)
-    return literal
+    return repeated_scalar(scalar, shape.dimensions).view(DeclaredArray)
 
 
 def array_shape(value: object, subject: str = "shape_of") -> Shape:
