@@ -5,6 +5,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from itertools import count
+from operator import attrgetter
 from typing import Any, TypeVar, cast
 
 from minixla.core import hooks
@@ -58,6 +59,7 @@ class Value:
 
 
 Values = Sequence[Value]
+_producer = attrgetter("instruction")
 
 
 class Instruction:
@@ -168,7 +170,7 @@ class Graph:
     @inner_first
     def has_side_effect(self) -> bool:
         """Whether an instruction, or one of a program that it runs, has a side effect."""
-        return any(step.has_side_effect for step in self.instructions)
+        return any(step.has_side_effect for step in self.instructions if not step.op.is_plain)
 
     @property
     @remembered
@@ -204,16 +206,20 @@ class Graph:
         """Whether compilers get it in place of its calls, over which they recurse."""
         return self.depth > _MOST_CALLS and self.depth % _CALLS_AT_ONCE != 0
 
-    @remembered
     def pruned(self) -> "Graph":
         """The same program without pure instructions that no output depends on."""
+        if "pruned" not in self.memo:
+            graph = self._pruned()
+            self.memo["pruned"] = graph.memo["pruned"] = graph
+        return self.memo["pruned"]
+
+    def _pruned(self) -> "Graph":
         needed = {value.instruction for value in self.outputs}
         kept: list[Instruction] = []
         for step in reversed(self.instructions):
             if step in needed or (not step.op.is_plain and step.has_side_effect):
                 kept.append(step)
-                for operand in step.operands:
-                    needed.add(operand.instruction)
+                needed.update(map(_producer, step.operands))
         if len(kept) == len(self.instructions):
             return self
         return Graph(self.inputs, kept[::-1], self.outputs, self.name, self.annotations)
@@ -488,14 +494,10 @@ def part_of(
 def hoist_constants(graph: Graph) -> tuple[Graph, list[Literal]]:
     """The program with the constants that are not printed as its first inputs, and those."""
     constant = role("constant")
-    hoisted: dict[Value, Literal] = {}
-    kept: list[Instruction] = []
-    for step in graph.instructions:
-        if type(step.op) is constant and not step.op.literal.is_printed:
-            hoisted[step.results[0]] = step.op.literal
-        else:
-            kept.append(step)
+    constants = [step for step in graph.instructions if type(step.op) is constant]
+    hoisted = {step: step.op.literal for step in constants if not step.op.literal.is_printed}
     if not hoisted:
         return graph, []
-    inputs = [*hoisted, *graph.inputs]
+    inputs = [*[step.results[0] for step in hoisted], *graph.inputs]
+    kept = [step for step in graph.instructions if step not in hoisted]
     return Graph(inputs, kept, graph.outputs, graph.name), list(hoisted.values())

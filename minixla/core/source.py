@@ -208,9 +208,13 @@ def innermost_source(
         positions: the code object and instruction offset of each frame, the innermost first.
         around: the source of the frames that enclose the stack.
     """
-    library = None
+    library, kind_of = None, _IS_USER_FILE.get
     for code, instruction in positions:
-        kind = _kind_of_file(code.co_filename)
+        kind = kind_of(code.co_filename)
+        if kind is False:  # most are the framework's
+            continue
+        if kind is None:
+            kind = _kind_of_file(code.co_filename)
         if kind is _ENTRANCE:
             return library
         if kind is _LIBRARY:

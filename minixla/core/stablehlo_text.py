@@ -53,6 +53,7 @@ class Emitter:
         self._lines: list[str] = []
         self._count = 0
         self._location = ""
+        # What is written after an instruction, by its place.
         self._locations: dict[Hashable, tuple[str, Source]] | None = {} if locations else None
         # By identity. An operation may make a graph while it is written: the graph is held here, as
         # another could have its identity once it was freed.
@@ -89,8 +90,8 @@ class Emitter:
             callee = self._pending.pop()
             texts.append(self._function(callee, self._symbols[id(callee)][0]))
         meshes = [f"  sdy.mesh {symbol_text(name)} = {mesh}" for name, mesh in self._meshes.items()]
-        places = [] if self._locations is None else self._locations.values()
-        aliases = [f"#{name} = {_location(at)}" for name, at in places]
+        places = enumerate((self._locations or {}).values())
+        aliases = [f"#loc{number} = {_location(source)}" for number, (_, source) in places]
         # The parser would come back to lines that it knows only at the end.
         return "\n".join([*aliases, header, *meshes, *texts, "}"]) + "\n"
 
@@ -323,30 +324,31 @@ class Emitter:
 
     def _body(self, graph: Graph, parameters: Sequence[str]) -> list[str]:
         outer, notes = self._location, graph.annotations
-        placed = {*notes.values, *notes.rules} if notes else ()
-        names = {id(value): name for value, name in zip(graph.inputs, parameters, strict=True)}
+        placed = {*notes.values, *notes.rules} if notes else frozenset()
+        names = dict(zip(graph.inputs, parameters, strict=True))
+        locations = self._locations
         for instruction in graph.instructions:
             operands: list[str] = []
             shapes: list[AnyShape] = []
             for value in instruction.operands:  # in less time than list comprehensions
-                operands.append(names[id(value)])
+                operands.append(names[value])
                 shapes.append(value.shape)
-            if self._locations is not None:
-                self.source = source = instruction.source
-                self._location = ""
+            if locations is not None:
+                self.source, self._location = (source := instruction.source), ""
                 if source is not None:
-                    if (key := source.key) not in self._locations:
-                        self._locations[key] = f"loc{len(self._locations)}", source
-                    self._location = f" loc(#{self._locations[key][0]})"
+                    if (place := locations.get(key := source.key)) is None:
+                        place = locations[key] = f" loc(#loc{len(locations)})", source
+                    self._location = place[0]
             results = instruction.op.stablehlo(self, operands, shapes, instruction.shapes)
-            if notes and placed and not placed.isdisjoint(instruction.results):
-                self._annotate(instruction.results, notes)
-            if len(results) == len(instruction.results) == 1:  # in less time than the general form
-                names[id(instruction.results[0])] = results[0]
+            made = instruction.results
+            if notes is not None and not placed.isdisjoint(made):
+                self._annotate(made, notes)
+            if len(results) == len(made) == 1:  # in less time than the general form
+                names[made[0]] = results[0]
             else:
-                names.update(zip(map(id, instruction.results), results, strict=True))
+                names.update(zip(made, results, strict=True))
         self._location = outer
-        return [names[id(value)] for value in graph.outputs]
+        return [names[value] for value in graph.outputs]
 
 
 def _location(source: Source) -> str:

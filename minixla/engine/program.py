@@ -193,6 +193,8 @@ def _levels(graph: Graph) -> int:
     """How many computations stand within each other in what XLA compiles."""
     most = 0
     for step in graph.instructions:
+        if step.op.is_plain:
+            continue
         for called in step.op.computations:
             # What XLA does not have, a scan, becomes a loop that calls a function.
             levels = {"call": 0 if called.is_inlined else 1, "while": 1, "conditional": 1}

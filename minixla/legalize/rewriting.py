@@ -9,7 +9,7 @@ from minixla.core.element_types import ElementType
 from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Annotations, Graph, Instruction, Value
 from minixla.core.operation import Operation
-from minixla.core.shapes import AnyShape, Shape
+from minixla.core.shapes import AnyShape
 from minixla.core.state import held, state
 from minixla.core.tracing import GraphTrace, GraphTracer, closed_graph, nested, tracing
 from minixla.legalize.constants import CONSTANT, NOTHING, Constants, Fact, inputs_of, splat_of
@@ -88,7 +88,10 @@ class _Pass:
         """Return the new graph, or the old one if nothing changed."""
         graph, values = self.graph, self.values
         for step in graph.instructions:
-            self.add(step, self.all(step.operands) if values else step.operands, self.used)
+            operands = step.operands
+            if values and not values.keys().isdisjoint(operands):
+                operands = self.all(operands)
+            self.add(step, operands, self.used)
         if not values:
             return graph
         notes = graph.annotations and self._notes(graph.annotations)
