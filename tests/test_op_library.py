@@ -1,6 +1,7 @@
-"""The template of a package with operations: built, installed, found, differentiated."""
+"""The template of a package with operations, as the page says that it is built and installed."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "custom_operations.md"
 PROGRAM = """
 import numpy as np
 import minixla as mx
@@ -26,30 +28,32 @@ print(found["zero_out"].__file__)
 
 @pytest.mark.full
 def test_c55_the_wheel_is_built_installed_and_found(tmp_path):
-    project = tmp_path / "project"
-    shutil.copytree(ROOT / "examples" / "op_library", project)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    section = PAGE.read_text().partition("## A package for others")[2]
+    commands = re.search("```sh\n(.*?)```", section, re.DOTALL)
+    assert commands is not None and "pip wheel" in commands[1]
+    # An environment that has JAX, setuptools and minixla, and nothing of the package.
+    environment = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+    purelib = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
+    packages = environment / purelib
+    (packages / "paths.pth").write_text(f"{sysconfig.get_path('purelib')}\n{ROOT}\n")
+    shutil.copytree(ROOT / "examples" / "op_library", tmp_path / "examples" / "op_library")
+    path = f"{environment / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    variables = {**os.environ, "PATH": path, "PIP_NO_INDEX": "1", "PIP_NO_INPUT": "1"}
 
-    def run(*command: object) -> str:
+    def run(*command: str) -> str:
         done = subprocess.run(
-            list(map(str, command)), env=environment, cwd=tmp_path, capture_output=True, text=True
+            command, env=variables, cwd=tmp_path, capture_output=True, text=True, check=False
         )
-        assert done.returncode == 0, done.stderr[-3000:]
+        assert done.returncode == 0, f"{done.stdout}\n{done.stderr[-3000:]}"
         return done.stdout
 
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-    run(*pip, "wheel", "--no-build-isolation", "--no-deps", "--no-index", "-w", tmp_path, project)
-    (wheel,) = tmp_path.glob("minixla_zero_out-*.whl")
+    # Python 3.11 puts an old one there.
+    run("python", "-m", "pip", "uninstall", "--quiet", "--yes", "setuptools")
+    assert run("bash", "-ec", commands[1]).splitlines()[-1] == "[1. 0. 0.]"
+    (wheel,) = tmp_path.glob("dist/minixla_zero_out-*.whl")
     assert "any" not in wheel.name.rsplit("-", 1)[1]
-    # An environment that has JAX, and nothing that knows of the package's sources.
-    run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv")
-    python = tmp_path / "venv" / "bin" / "python"
-    packages = Path(
-        run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
-    )
-    (packages / "jax.pth").write_text(sysconfig.get_path("purelib"))
-    run(*pip, "install", "--no-deps", "--no-index", "--target", packages, wheel)
-    lines = run(python, "-c", PROGRAM).splitlines()
+    lines = run("python", "-c", PROGRAM).splitlines()
     assert lines[:4] == [
         "[5.0, 0.0, 0.0, 0.0, 0.0]",
         "[0.0, 0.0, 6.0, 0.0, 0.0]",

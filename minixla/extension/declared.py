@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
+import jax
+
 from minixla.core.errors import TransformError, explain
 from minixla.core.operation import Operation
 from minixla.extension.types import STRING, DeclaredType
@@ -102,8 +104,8 @@ class DeclaredOperation(Operation):
                 flat.append(part)
             elif part is None:
                 flat += [None] * len(argument_types)
-            elif isinstance(part, (list, tuple)) and len(part) == len(argument_types):
-                flat += part
+            elif len(leaves := _leaves(part)) == len(argument_types):
+                flat += leaves
             else:
                 advice = f"{argument.name} is a list of {len(argument_types)} arrays."
                 self._misfit(what, f"{argument.name}: {part!r}", advice)
@@ -146,3 +148,8 @@ class DeclaredOperation(Operation):
             for argument, argument_types in pairs
             for i in range(len(argument_types))
         ]
+
+
+def _leaves(part: Any) -> list[Any]:
+    """What is given for a list of arrays: the leaves of a pytree, None among them."""
+    return [] if hasattr(part, "dtype") else jax.tree.leaves(part, is_leaf=lambda x: x is None)

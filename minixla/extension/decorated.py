@@ -10,7 +10,7 @@ import typing
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace as changed
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import jax
 import numpy as np
@@ -27,7 +27,8 @@ from minixla.core.errors import (
     explain,
 )
 from minixla.core.shapes import Shape
-from minixla.core.tracing import Tracer
+from minixla.core.tracebacks import api_boundary
+from minixla.core.tracing import Tracer, closed_graph
 from minixla.extension import attribute_types, registration, wrappers
 from minixla.extension.contexts import Context, callable_of
 from minixla.extension.definitions import Definition
@@ -36,7 +37,6 @@ from minixla.extension.kernel_table import ANY, REFERENCE
 from minixla.extension.operation import CustomOperation
 from minixla.extension.partial_shapes import PartialShape, stated_shapes
 from minixla.typing import Array
-from minixla_ops.programs.lowering import kept_program
 
 if TYPE_CHECKING:
     from minixla.extension.typed_operations import OperationOf, Parameters, Result
@@ -88,7 +88,9 @@ def custom_op(
     """Makes an operation of a Python function: a decorator.
 
     Arrays (`mx.Array`, `list[mx.Array]`) are its inputs; numbers, strings, types, tuples of them
-    and `Literal`s are its attributes. It gives an array, or as many as `tuple[mx.Array, ...]` has.
+    and `Literal`s are its attributes. It gives an array, or as many as `tuple[mx.Array, mx.Array]`
+    names, or any other pytree of arrays, which its annotation names: `dict[str, mx.Array]`,
+    `list[mx.Array]`, a NamedTuple. Kernels and rules have that as a list of its leaves.
 
     The function is the composition where it is made of operations that are traced: then it runs
     everywhere, has derivatives and is batched. Else it is the reference, a function of NumPy's
@@ -158,6 +160,13 @@ class _NotTracedError(TransformError):
 _OF_NUMPY = (AssignmentError, ConcretizationError, UnsupportedError, _NotTracedError)
 
 
+class _Results(NamedTuple):
+    """What a function gives: the shape of each array, and the structure of a pytree."""
+
+    shapes: Sequence[Shape]
+    tree: Any
+
+
 class _Decorated:
     """A function that is an operation."""
 
@@ -199,9 +208,13 @@ class _Decorated:
             default = parameter.default
             default = REQUIRED if default is inspect.Parameter.empty else found.canonical(default)
             attributes.append(AttributeDeclaration(parameter.name, found, default))
-        count = _count(hints.get("return"))
-        names = ["result"] if count == 1 else [f"result_{index}" for index in range(count)]
-        outputs = [typed(name, attribute_types.TypeKind()) for name in names]
+        kind, count = attribute_types.TypeKind(), _count(hints.get("return"))
+        self.gives_pytree = count is None
+        if count is None:
+            outputs = [typed("results", attribute_types.ListKind(kind, 0))]
+        else:
+            names = ["result"] if count == 1 else [f"result_{index}" for index in range(count)]
+            outputs = [typed(name, kind) for name in names]
         made = Definition.of(name, attributes, inputs, outputs)
         # The types of results are found by asking the function.
         return changed(made, inferred=(*made.inferred, *[output.type for output in outputs]))
@@ -212,8 +225,11 @@ class _Decorated:
         operation.kernels.falls_back = host_fallback
         operation.found_types = self.found_types
         made = wrappers.Wrapper(operation.operation, self.definition)
+        if self.gives_pytree:
+            made.rebuild = self._rebuilt
         signature, inputs = self.signature, list(self.definition.inputs)
 
+        @api_boundary
         @functools.wraps(self.fun)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             bound = signature.bind(*args, **kwargs)
@@ -240,26 +256,39 @@ class _Decorated:
         else:
             self.operation.kernel(REFERENCE, self._computed)
 
-    def _call(self, context: Context, *inputs: Any) -> Any:
+    def _results(self, context: Context, *inputs: Any) -> Any:
+        """Return what the function gives."""
         named = dict(zip(self.definition.inputs, inputs, strict=True))
         bound = inspect.BoundArguments(self.signature, OrderedDict())
         for name in self.signature.parameters:
             bound.arguments[name] = named[name] if name in named else context.attr(name)
         return self.fun(*bound.args, **bound.kwargs)
 
+    def _call(self, context: Context, *inputs: Any) -> Any:
+        """Return the same as a kernel does: a pytree as the list of its leaves."""
+        results = self._results(context, *inputs)
+        return jax.tree.leaves(results) if self.gives_pytree else results
+
     def _computed(self, context: Context, *inputs: Any) -> Any:
         """What the function gives for NumPy's arrays, in the types that it was found to give."""
         results = self._call(context, *inputs)
-        types = [context.attr(name).dtype for name in self._output_types]
-        if len(types) == 1:
-            return np.asarray(results, types[0])
-        return [np.asarray(x, dtype) for x, dtype in zip(results, types, strict=False)]
+        types = [context.attr(name) for name in self._output_types]
+        if self.gives_pytree:
+            (types,) = types
+        elif len(types) == 1:
+            return np.asarray(results, types[0].dtype)
+        return [np.asarray(x, kind.dtype) for x, kind in zip(results, types, strict=False)]
 
     def found_types(self, operation: Any, shapes: Sequence[Shape]) -> dict[str, Any]:
         """The types of the results, for an operation that may have others, and its operands."""
-        shapes_found = self._found(operation, shapes)
-        pairs = zip(self._output_types, shapes_found, strict=True)
-        return {name: shape.element_type for name, shape in pairs}
+        types = [shape.element_type for shape in self._found(operation, shapes).shapes]
+        if self.gives_pytree:
+            return {self._output_types[0]: tuple(types)}
+        return dict(zip(self._output_types, types, strict=True))
+
+    def _rebuilt(self, operation: CustomOperation, shapes: Sequence[Shape], results: Any) -> Any:
+        """The results as the function gives them: a pytree."""
+        return jax.tree.unflatten(self._found(operation, shapes).tree, results)
 
     def shapes(self, context: Context, *inputs: Any) -> Any:
         """The shape function of a reference."""
@@ -268,19 +297,20 @@ class _Decorated:
         operation = context.operation
         pairs = zip(operation.operand_types, operation.flat_inputs(inputs), strict=True)
         shapes = [Shape(kind, partial.dimensions) for kind, partial in pairs]
-        dimensions = [shape.dimensions for shape in self._found(operation, shapes)]
+        dimensions = [shape.dimensions for shape in self._found(operation, shapes).shapes]
+        if self.gives_pytree:
+            return [dimensions]
         return dimensions[0] if len(self.definition.outputs) == 1 else dimensions
 
-    def _found(self, operation: CustomOperation, shapes: Sequence[Shape]) -> Sequence[Shape]:
-        """The shapes of the results."""
+    def _found(self, operation: CustomOperation, shapes: Sequence[Shape]) -> _Results:
+        """What the function gives."""
         traced: Exception | None = None
         if self.kind != "reference":
             try:
-                function = functools.partial(self._traced, operation)
-                graph = kept_program(function, tuple(shapes), operation.builder_name)
+                results = self._traced(operation, tuple(shapes))
                 if self.kind == "auto":
                     self._decide("composition")
-                return graph.output_shapes  # type: ignore[return-value]  # arrays
+                return results
             except Exception as error:
                 if self.kind == "composition":
                     raise
@@ -289,32 +319,46 @@ class _Decorated:
                     raise
                 traced = error
         try:
-            shapes_found = self._probed(operation, tuple(shapes))
+            results = self._probed(operation, tuple(shapes))
         except Exception as error:
             if traced is not None:
                 error.add_note(f"It cannot be traced either: {traced}")
             raise
         if self.kind == "auto":
             self._decide("reference")
-        return shapes_found
+        return results
 
-    def _traced(self, operation: CustomOperation, *operands: Any) -> Any:
-        context = Context(operation, "", operation.nested_inputs(operands))
-        results = self._call(context, *context.inputs)
-        flat = operation.flat_outputs(results, f"the function {self.fun.__name__}")
-        if not any(isinstance(leaf, Tracer) for leaf in flat):
-            problem = f"the function {self.fun.__name__} gives no traced value"
-            raise explain(_NotTracedError, operation.builder_name, problem)
-        return tuple(flat)
+    def _flat(self, operation: CustomOperation, results: Any) -> tuple[list[Any], Any]:
+        """The arrays that the function gave, and the structure of a pytree."""
+        if self.gives_pytree:
+            return jax.tree.flatten(results)
+        return operation.flat_outputs(results, f"the function {self.fun.__name__}"), None
 
     @functools.lru_cache(maxsize=1024)  # noqa: B019  # an operation lives as long as the process
-    def _probed(self, operation: CustomOperation, shapes: tuple[Shape, ...]) -> Sequence[Shape]:
+    def _traced(self, operation: CustomOperation, shapes: tuple[Shape, ...]) -> _Results:
+        tree: Any = None
+
+        def traced(*operands: Any) -> Any:
+            nonlocal tree
+            context = Context(operation, "", operation.nested_inputs(operands))
+            flat, tree = self._flat(operation, self._results(context, *context.inputs))
+            if not any(isinstance(leaf, Tracer) for leaf in flat):
+                problem = f"the function {self.fun.__name__} gives no traced value"
+                raise explain(_NotTracedError, operation.builder_name, problem)
+            return tuple(flat)
+
+        name = operation.builder_name
+        shapes_found: Any = closed_graph(traced, shapes, name, name).output_shapes
+        return _Results(shapes_found, tree)
+
+    @functools.lru_cache(maxsize=1024)  # noqa: B019  # an operation lives as long as the process
+    def _probed(self, operation: CustomOperation, shapes: tuple[Shape, ...]) -> _Results:
         ones = [np.ones(shape.dimensions, shape.dtype) for shape in shapes]
         context = Context(operation, REFERENCE, operation.nested_inputs(ones))
         try:
-            if self.shape_function is not None:
-                return self._stated(operation, context, shapes)
-            results = self._call(context, *context.inputs)
+            if self.shape_function is not None and not self.gives_pytree:
+                return _Results(self._stated(operation, context, shapes), None)
+            results = self._results(context, *context.inputs)
         except MinixlaError:
             raise
         except Exception as error:
@@ -323,9 +367,10 @@ class _Decorated:
             advice = "Say it: custom_op(..., shape_fn=mx.unchanged_shape)."
             name = operation.builder_name
             raise explain(TransformError, name, problem, details, advice) from error
-        flat = operation.flat_outputs(results, f"the function {self.fun.__name__}")
-        arrays = map(np.asarray, flat)
-        return [Shape(canonical_element_type(element_type(x.dtype)), x.shape) for x in arrays]
+        flat, tree = self._flat(operation, results)
+        kinds = [canonical_element_type(element_type(np.asarray(x).dtype)) for x in flat]
+        pairs = zip(kinds, flat, strict=True)
+        return _Results([Shape(kind, np.shape(array)) for kind, array in pairs], tree)
 
     def _stated(
         self, operation: CustomOperation, context: Context, shapes: Sequence[Shape]
@@ -378,8 +423,10 @@ def _kind(hint: Any) -> attribute_types.Kind | None:
     return None if made is None else made()
 
 
-def _count(hint: Any) -> int:
-    """How many arrays a function gives."""
-    if typing.get_origin(hint) is tuple and hint is not types.NoneType:
-        return len(typing.get_args(hint))
-    return 1
+def _count(hint: Any) -> int | None:
+    """How many arrays a function gives; None if it is another pytree of arrays."""
+    if hint in (None, types.NoneType, Any, *_ARRAYS):
+        return 1
+    members = typing.get_args(hint)
+    is_plain = typing.get_origin(hint) is tuple and all(member in _ARRAYS for member in members)
+    return len(members) if is_plain else None

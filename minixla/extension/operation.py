@@ -15,6 +15,7 @@ from minixla.core.forward import has_tangent
 from minixla.core.linear import instantiate
 from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape
+from minixla.core.source import warn
 from minixla.core.state import at_own_lines
 from minixla.core.symbolic_zeros import pulled
 from minixla.core.tracing import Tracer, current_trace, shape_of
@@ -164,7 +165,12 @@ class CustomOperation(DeclaredOperation, Lowered):
     ) -> list[Any]:
         """What the function of a kernel gives."""
         context = Context(self, platform, self.nested_inputs(operands), is_wide=is_wide)
-        return self.flat_outputs(kernel.function(context, *context.inputs), str(kernel))
+        results = self.flat_outputs(kernel.function(context, *context.inputs), str(kernel))
+        if platform == REFERENCE and any(isinstance(result, jax.Array) for result in results):
+            what = f"{self.builder_name}: {kernel} computes with JAX. As a reference it is called "
+            what += "on the host, even from compiled programs. To compile it into them, register "
+            warn(f"{what}it with @op.composition, or as the kernel of a platform.")
+        return results
 
     @property
     def is_lowered(self):

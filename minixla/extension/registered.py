@@ -10,6 +10,7 @@ from minixla.core import registry
 from minixla.core.errors import AttributeValueError, TransformError, explain
 from minixla.core.sharding_rule import ShardingRule
 from minixla.core.source import find_source
+from minixla.core.tracebacks import api_boundary
 from minixla.extension import wrappers
 from minixla.extension.contexts import callable_of
 from minixla.extension.definitions import Definition
@@ -67,8 +68,9 @@ class RegisteredOperation:
         Its parameters are the inputs in order, then the attributes that do not follow from them;
         it gives an array, a list for a list of outputs, a named tuple for several outputs.
         """
-        return self.caller.function(self.operation.__module__)
+        return api_boundary(self.caller.function(self.operation.__module__))
 
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The operation's results: `wrapper(*args, **kwargs)`."""
         return self.wrapper(*args, **kwargs)

@@ -6,6 +6,7 @@ import inspect
 import keyword
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,6 +86,8 @@ class Wrapper:
         name = python_name(definition.name)
         self.result: Any = namedtuple(name, several) if len(several) > 1 else None
         self.given = given_attributes(definition)
+        #: Makes the results of an operation on operands of some shapes a pytree.
+        self.rebuild: Callable[[CustomOperation, Sequence[Any], Any], Any] | None = None
 
     def __call__(self, inputs: Sequence[Any], values: Sequence[Any]) -> Any:
         """The operation's results."""
@@ -105,11 +108,18 @@ class Wrapper:
                 for argument, value in zip(arguments, inputs, strict=True)
                 for one in (value if definition.is_list(argument) else (value,))
             ]
-        find = self.kind.registered.found_types
+        find, rebuild = self.kind.registered.found_types, None
         if find is not None:
-            missing = {f: F32 for f in fields.values() if f not in named}
-            types = find(self.kind(**named, **missing), tuple(map(shape_of, inputs)))
+            attributes = definition.attributes
+            missing = {
+                field: () if isinstance(attributes[name].kind, ListKind) else F32
+                for name, field in fields.items()
+                if field not in named
+            }
+            asked, shapes = self.kind(**named, **missing), tuple(map(shape_of, inputs))
+            types = find(asked, shapes)
             named |= {fields[name]: kind for name, kind in types.items()}
+            rebuild = self.rebuild and partial(self.rebuild, asked, shapes)
         if len(named) == len(fields):  # found sooner than by names
             operation = self.kind(*[named[field] for field in fields.values()])
         else:
@@ -117,6 +127,8 @@ class Wrapper:
         results = operation.on_strings(inputs) if operation.has_strings else operation(*inputs)
         if self.result is not None:
             return self.result(*operation.nested_outputs(results))
+        if rebuild is not None:
+            return rebuild(results)
         return list(results) if self.gives_list else results
 
     def inferred(self, inputs: Sequence[Any]) -> dict[str, Any]:

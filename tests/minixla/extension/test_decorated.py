@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import traceback
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -285,3 +286,140 @@ def _by(factor):
         return x * factor
 
     return scaled
+
+
+class Bounds(NamedTuple):
+    low: mx.Array
+    high: mx.Array
+
+
+@mx.custom_op("decorated_test.bounds")
+def bounds(x: mx.Array, width: float = 2.0) -> Bounds:
+    return Bounds(x - width, x + width)
+
+
+@mx.custom_op("decorated_test.statistics")
+def statistics(x: mx.Array) -> dict[str, mx.Array]:
+    return {"all": x * 2, "more": (x.sum(), [x.max()])}
+
+
+@mx.custom_op("decorated_test.multiples")
+def multiples(x: mx.Array, count: int = 3) -> list[mx.Array]:
+    return [x * i for i in range(count)]
+
+
+@mx.custom_op("decorated_test.nested")
+def nested(x: mx.Array) -> tuple[mx.Array, tuple[mx.Array, mx.Array]]:
+    return x, (x + 1, x + 2)
+
+
+@mx.custom_op("decorated_test.host_statistics")
+def host_statistics(x: np.ndarray) -> dict[str, np.ndarray]:
+    copy = np.empty_like(x)
+    copy[...] = x
+    return {"copy": copy, "sum": copy.sum()}
+
+
+@pytest.mark.parametrize(
+    ("function", "meaning"),
+    [
+        (bounds, lambda x: Bounds(x - 2, x + 2)),
+        (statistics, lambda x: {"all": x * 2, "more": (x.sum(), [x.max()])}),
+        (multiples, lambda x: [x * 0, x, x * 2]),
+        (nested, lambda x: (x, (x + 1, x + 2))),
+        (host_statistics, lambda x: {"copy": x, "sum": x.sum()}),
+    ],
+)
+def test_results_are_any_pytree(function, meaning):
+    rows = np.float32([[1, -2], [3, 5], [0, 0]])
+    expected = jax.tree.map(lambda *leaves: np.stack(leaves), *map(meaning, rows))
+    for found in (
+        mx.vmap(function)(rows),
+        mx.jit(mx.vmap(function))(rows),
+        jax.jit(mx.vmap(function))(rows),
+        jax.tree.map(lambda *leaves: np.stack(leaves), *map(function, rows)),
+        jax.tree.map(lambda *leaves: np.stack(leaves), *map(mx.reference(function), rows)),
+    ):
+        assert jax.tree.structure(found) == jax.tree.structure(expected)
+        jax.tree.map(np.testing.assert_array_equal, found, expected)
+
+
+def test_results_in_a_container_have_derivatives():
+    def loss(x):
+        return (statistics(x)["all"] * x).sum() + bounds(x).high.sum()
+
+    x = np.float32([1, -2])
+    np.testing.assert_array_equal(mx.grad(loss)(x), 4 * x + 1)
+    np.testing.assert_array_equal(mx.jvp(bounds, (x,), (x,))[1].low, x)
+
+
+def test_a_function_of_jax_is_compiled_into_the_program():
+    @mx.custom_op("decorated_test.jax_sine")
+    def sine(x: jax.Array) -> jax.Array:
+        return jax.numpy.sin(x)
+
+    op = mx.register_op(
+        "DecoratedTestSine", inputs=["x: float"], outputs=["y: float"], shape_fn=mx.unchanged_shape
+    )
+    op.kernel("cpu", jax.jit(lambda ctx, x: jax.numpy.sin(x), static_argnums=0))
+    for function in (sine, op):
+        text = mx.jit(function).lower(X).as_text()
+        assert "stablehlo.sine" in text and "callback" not in text
+
+
+def test_a_reference_that_computes_with_jax_says_so():
+    op = mx.register_op(
+        "DecoratedTestJaxReference",
+        inputs=["x: float"],
+        outputs=["y: float"],
+        shape_fn=mx.unchanged_shape,
+    )
+    op.kernel("reference", lambda ctx, x: jax.numpy.sin(x))
+    with pytest.warns(UserWarning, match=r"computes with JAX.*@op.composition"):
+        mx.reference(op)(X)
+
+
+@mx.custom_op("decorated_test.raising")
+def raising(x: mx.Array) -> mx.Array:
+    raise ZeroDivisionError("of the author")
+
+
+def shapes_that_raise(ctx, x):
+    raise ZeroDivisionError("of the author")
+
+
+RAISING_SHAPES = mx.register_op(
+    "DecoratedTestRaising", inputs=["x: float"], outputs=["y: float"], shape_fn=shapes_that_raise
+)
+RAISING_RULES = mx.register_op(
+    "DecoratedTestRules", inputs=["x: float"], outputs=["y: float"], shape_fn=mx.unchanged_shape
+)
+RAISING_RULES.kernel("reference", shapes_that_raise)
+RAISING_RULES.kernel("cpu", lambda ctx, x: x)
+RAISING_RULES.gradient(shapes_that_raise)
+RAISING_RULES.batching(lambda ctx, inputs, dimensions: shapes_that_raise(ctx, inputs))
+
+
+def gradient_of(function):
+    return mx.grad(lambda x: function(x).sum())
+
+
+BY_RULES = (mx.reference, mx.vmap, gradient_of)
+
+
+@pytest.mark.parametrize(
+    ("op", "transformed"),
+    [
+        *[(op, transformed) for op in (raising, RAISING_SHAPES) for transformed in BY_RULES],
+        *[(RAISING_RULES, transformed) for transformed in BY_RULES],
+        *[(op, mx.jit) for op in (raising, RAISING_SHAPES)],
+        *[(op, lambda op: op) for op in (raising, RAISING_SHAPES)],
+        *[(op, lambda op: op.wrapper) for op in (raising, RAISING_SHAPES)],
+    ],
+)
+def test_tracebacks_show_the_users_frames_only(op, transformed, monkeypatch):
+    monkeypatch.setenv("MINIXLA_TRACEBACK_FILTERING", "on")
+    with pytest.raises(ZeroDivisionError) as raised:
+        transformed(op)(X)
+    files = {frame.filename for frame in traceback.extract_tb(raised.value.__traceback__)}
+    assert files == {__file__}
