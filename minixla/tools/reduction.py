@@ -82,9 +82,7 @@ class Reducer:
             if program is before:
                 return program
 
-    def _improved(
-        self, program: Program, candidates: Callable[[Program], Candidates]
-    ) -> Program:
+    def _improved(self, program: Program, candidates: Callable[[Program], Candidates]) -> Program:
         """Return the program after one pass."""
         while True:
             size = _size(program)
@@ -232,4 +230,3 @@ def _sizes(program: Program) -> Candidates:
             for changes in (pairs, {**pairs, size - 1: smaller - 1}):
                 for is_last in (False, True):
                     yield partial(resized, program, changes, is_last)
-

@@ -21,11 +21,12 @@ from minixla.core.element_types import element_type
 from minixla.core.errors import MinixlaError, TransformError, explain
 from minixla.core.graph import Graph
 from minixla.interop import import_stablehlo
+from minixla.interop.progress import shown_progress
 from minixla.tools import reproducer_script
 from minixla.tools.program_edits import Program, instruction_count
 from minixla.tools.reduction import reduced
 from minixla.tools.worker import find_main, next_context
-from minixla.tools.xla_differences import Difference, Settings, difference
+from minixla.tools.xla_differences import Difference, Settings, difference, interpreter_note
 from minixla.version import __version__
 
 _SUBJECT = "reproducer"
@@ -97,8 +98,11 @@ def write_reproducer(
         OSError: the file cannot be written.
     """
     begin = time.monotonic()
-    program, first = _first_difference(programs, settings)
-    program = _smallest(program, first.kind, settings, seconds)
+    with shown_progress(_SUBJECT) as say:
+        say("looking for a difference")
+        program, first = _first_difference(programs, settings)
+        say("reducing")
+        program = _smallest(program, first.kind, settings, seconds)
     found = difference(program, settings, first.kind)
     if found is None:  # it depends on something else than the program, such as a race
         found = first
@@ -177,10 +181,11 @@ def script(name: str, program: Program, found: Difference, settings: Settings) -
     imports = before.partition('"""\n')[2]
     outcome = found.outcome
     data = [
-        f"NAME = {ascii(name)}",
-        f"DIFFERENCE = {ascii(str(found))}",
-        f"FOUND = {ascii(_found_text(found))}",
-        f"PLATFORM = {ascii(settings.platform)}",
+        f"NAME = {name!a}",
+        f"DIFFERENCE = {str(found)!a}",
+        f"FOUND = {_found_text(found)!a}",
+        f"PLATFORM = {settings.platform!a}",
+        f"INTERPRETER = {interpreter_note(program.graph)!a}",
         f"VERSIONS = {_versions()}",
         _program_text(found.text),
         _list("INPUTS", program.operands),
@@ -205,7 +210,7 @@ def _versions() -> str:
 
 
 def _program_text(text: str) -> str:
-    lines = [f"    {ascii(line)}" for line in text.splitlines(keepends=True)]
+    lines = [f"    {line!a}" for line in text.splitlines(keepends=True)]
     return "\n".join(["PROGRAM = (", *lines, ")"])
 
 
@@ -217,5 +222,5 @@ def _list(name: str, arrays: Sequence[np.ndarray]) -> str:
         more = ", ..." if array.size > _MOST_SHOWN else ""
         lines.append(f"    # {ascii(', '.join(flat) + more)[1:-1]}")
         bits = np.ascontiguousarray(array).tobytes().hex()
-        lines.append(f"    ({ascii(kind.stablehlo)}, {array.shape!r}, {ascii(bits)}),")
+        lines.append(f"    ({kind.stablehlo!a}, {array.shape!r}, {bits!a}),")
     return "\n".join([*lines, "]"])

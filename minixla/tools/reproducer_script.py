@@ -26,6 +26,7 @@ NAME = ""
 DIFFERENCE = ""
 FOUND = ""
 PLATFORM = "cpu"
+INTERPRETER = ""  # why the interpreter may be wrong
 VERSIONS: dict[str, str] = {}
 PROGRAM = ""
 INPUTS: list[Written] = []
@@ -131,7 +132,8 @@ def run_on_interpreter(text: str, arguments: Arrays) -> list[np.ndarray]:
     """Return the results of a program in StableHLO's interpreter."""
     stablehlo.register_stablehlo_passes()
     # JAX's context has all dialects that the text may use.
-    context = jax.jit(lambda: 0).lower().compiler_ir("stablehlo").context
+    empty: Any = jax.jit(lambda: 0).lower().compiler_ir("stablehlo")
+    context = empty.context
     stablehlo.register_interpreter_dialect(context)
     with context, ir.Location.unknown():
         return interpret(ir.Module.parse(text), arguments)
@@ -161,8 +163,10 @@ def run_apart(way: str) -> list[np.ndarray] | str:
         results = json.loads(done.stdout.splitlines()[-1])
         pairs = zip(results, EXPECTED, strict=True)
         return [array_of((name, dimensions, digits)) for digits, (name, dimensions, _) in pairs]
-    last = (done.stderr.strip().splitlines() or [""])[-1]
-    return f"the process ended with status {done.returncode}: {last}"
+    lines = done.stderr.strip().splitlines() or [""]
+    # The error of Python, or what XLA wrote before its stack.
+    shown = next((line for line in reversed(lines) if "Error: " in line), lines[0])
+    return f"the process ended with status {done.returncode}: {shown[:300]}"
 
 
 def is_equal(actual: np.ndarray, expected: np.ndarray, allowed: np.ndarray) -> bool:
@@ -189,9 +193,7 @@ def main() -> int:
         jax.config.update("jax_enable_x64", True)
         is_xla = sys.argv[1] == "--xla"
         results = (
-            run_on_xla(PROGRAM, inputs, PLATFORM)
-            if is_xla
-            else run_on_interpreter(PROGRAM, inputs)
+            run_on_xla(PROGRAM, inputs, PLATFORM) if is_xla else run_on_interpreter(PROGRAM, inputs)
         )
         print(json.dumps([np.asarray(result).tobytes().hex() for result in results]))
         return 0
@@ -200,14 +202,17 @@ def main() -> int:
     agrees = not isinstance(now["XLA"], str) and all(
         is_equal(*each) for each in zip(now["XLA"], expected, allowed, strict=True)
     )
+    np.set_printoptions(floatmode="unique", precision=17, threshold=64)
     print(f"{NAME}: {DIFFERENCE}")
     print(f"found with {', '.join(f'{name} {version}' for name, version in VERSIONS.items())}")
     print(f"now with jax {jax.__version__}, numpy {np.__version__}")
-    print(f"inputs:       {inputs}")
-    print(f"expected:     {expected}")
-    print(f"XLA then:     {FOUND or [*map(array_of, ACTUAL)]}")
+    print(f"inputs:          {inputs}")
+    print(f"expected:        {expected}")
+    print(f"XLA then:        {FOUND or [*map(array_of, ACTUAL)]}")
     for name, results in now.items():
-        print(f"{name} now:".ljust(14) + str(results))
+        print(f"{name} now:".ljust(17) + str(results))
+    if INTERPRETER:
+        print(f"The interpreter may be wrong here: {INTERPRETER}.")
     print("XLA gives what is expected." if agrees else "XLA differs from what is expected.")
     return 0 if agrees else 1
 

@@ -33,6 +33,7 @@ from minixla.tools.graph_parts import (
     inlined,
     inner_runs,
     is_inexact,
+    needed_for,
     showing,
     type_of,
 )
@@ -164,15 +165,14 @@ class Measured:
                 dependent.update(step.results)
         return dependent
 
-    @property
-    def is_determined(self) -> bool:
-        """Whether each instruction rounds nothing, or as IEEE 754 defines it.
+    def is_determined(self, value: Value) -> bool:
+        """Whether each instruction that a value needs rounds nothing, or as IEEE 754 defines it.
 
-        All backends that follow StableHLO's specification then agree bit for bit.
+        All backends that follow StableHLO's specification then agree on it bit for bit.
         """
         return not any(
-            self._rounds(step) and (step.op.name not in _DEFINED or self._counts[step] > 1)
-            for step in self.graph.instructions
+            (step.op.name not in _DEFINED or self._counts[step] > 1) and self._rounds(step)
+            for step in needed_for(value, self.graph)
         )
 
     def _rounds(self, step: Instruction) -> bool:
