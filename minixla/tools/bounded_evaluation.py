@@ -15,10 +15,14 @@ class TooManyIterations(ValueError):
 
 
 class Budget:
-    """The number of iterations that the loops of a program may run in total."""
+    """The number of iterations that the loops of a program may run in total.
+
+    Attributes:
+        used: the number of iterations so far.
+    """
 
     def __init__(self, iterations: int) -> None:
-        self._left = iterations
+        self._most, self.used = iterations, 0
 
     def values(self, graph: Graph, operands: Sequence[Any]) -> dict[Value, Any]:
         """Return each value of a program.
@@ -62,6 +66,6 @@ class Budget:
         return values
 
     def _take(self) -> None:
-        self._left -= 1
-        if self._left < 0:
+        self.used += 1
+        if self.used > self._most:
             raise TooManyIterations("a loop runs too often")

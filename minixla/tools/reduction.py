@@ -18,17 +18,18 @@ import numpy as np
 from minixla.core.errors import MinixlaError
 from minixla.core.graph import Graph, Value
 from minixla.core.shapes import Shape
-from minixla.tools.bounded_evaluation import Budget
 from minixla.tools.graph_parts import every_step, inlined, is_array
 from minixla.tools.program_edits import (
     Program,
     cut,
+    inner_programs,
     instruction_count,
     is_constant,
     resized,
     showing,
     tidy,
 )
+from minixla.tools.rounding import declared_values
 from minixla.tools.simplifications import (
     number_cost,
     simpler_arrays,
@@ -38,8 +39,6 @@ from minixla.tools.simplifications import (
 
 #: A function that makes a candidate, which may raise an error.
 Candidates = Iterator[Callable[[], Program]]
-#: The iterations that the loops of a candidate may run.
-ITERATIONS = 10_000
 _INVALID = (MinixlaError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 # Larger arrays do not become constants.
 _MOST_BYTES = 4096
@@ -74,7 +73,7 @@ class Reducer:
         program = self._bisected(program, _beginning)
         program = self._improved(program, _single_outputs)
         program = self._bisected(program, _ending)
-        passes = (_earlier_outputs, _cuts, _graphs, _sizes, _numbers)
+        passes = (_earlier_outputs, _cuts, _inner_programs, _graphs, _sizes, _numbers)
         while True:
             before = program
             for candidates in passes:
@@ -83,18 +82,21 @@ class Reducer:
                 return program
 
     def _improved(self, program: Program, candidates: Callable[[Program], Candidates]) -> Program:
-        """Return the program after one pass."""
+        """Return the program after one pass, which ends when no candidate is left to try."""
+        start, size = 0, _size(program)
         while True:
-            size = _size(program)
-            for make in candidates(program):
+            for number, make in enumerate(candidates(program)):
                 if time.monotonic() > self._end:
                     return program
-                smaller = self._tried_one(make, size)
+                # The first ones were tried before the last change.
+                smaller = self._tried_one(make, size) if number >= start else None
                 if smaller is not None:
-                    program = smaller
+                    program, start, size = smaller, number, _size(smaller)
                     break
             else:
-                return program
+                if start == 0:
+                    return program
+                start = 0
 
     def _tried_one(self, make: Callable[[], Program], size: Any = None) -> Program | None:
         """Return a candidate if it is smaller, new, valid, and the condition holds."""
@@ -114,7 +116,7 @@ class Reducer:
         self, program: Program, part: Callable[[Program, int, dict[Value, Any]], Program]
     ) -> Program:
         """Return the shortest part of a program found by bisection."""
-        values = Budget(ITERATIONS).values(*program)
+        values = declared_values(*program)
         few, many = 0, len(program.graph.instructions)
         shortest = program
         while many - few > 1 and time.monotonic() < self._end:
@@ -191,7 +193,7 @@ def _earlier_outputs(program: Program) -> Candidates:
 
 def _cuts(program: Program) -> Candidates:
     """Yield the program with inputs or constants in place of an instruction's results."""
-    values = Budget(ITERATIONS).values(*program)
+    values = declared_values(*program)
     for step in reversed(program.graph.instructions):
         if is_constant(step) or not all(map(is_array, step.results)):
             continue
@@ -199,6 +201,30 @@ def _cuts(program: Program) -> Candidates:
         yield partial(cut, program, arrays, False)
         if sum(array.nbytes for array in arrays.values()) <= _MOST_BYTES:
             yield partial(cut, program, arrays, True)
+
+
+def _inner_programs(program: Program) -> Candidates:
+    """Yield the programs that instructions run, with the operands of their first run.
+
+    A program that takes slices of an operand, as the body of a scan, gets the first ones.
+    """
+    values = declared_values(*program)
+    for step in program.graph.instructions:
+        for inner in inner_programs(step):
+            read = step.operands[len(step.operands) - len(inner.inputs) :]
+            arrays = [np.asarray(values[value]) for value in read if is_array(value)]
+            yield partial(_of_arrays, inner, arrays)
+
+
+def _of_arrays(graph: Graph, arrays: Sequence[np.ndarray]) -> Program:
+    """Return a program with operands of its shapes, made of arrays or their first slices."""
+    operands = []
+    for shape, array in zip(graph.input_shapes, arrays, strict=True):
+        operand = array if Shape(array.dtype, array.shape) == shape else array[0]
+        if Shape(operand.dtype, operand.shape) != shape:
+            raise ValueError("the operands do not fit")
+        operands.append(operand)
+    return Program(graph, tuple(operands))
 
 
 def _graphs(program: Program) -> Candidates:

@@ -5,6 +5,7 @@ The script holds everything that it needs: its last part is the text of `reprodu
 
 from __future__ import annotations
 
+import os
 import platform as machine
 import sys
 import time
@@ -23,6 +24,7 @@ from minixla.core.graph import Graph
 from minixla.interop import import_stablehlo
 from minixla.interop.progress import shown_progress
 from minixla.tools import reproducer_script
+from minixla.tools.bounded_evaluation import Budget
 from minixla.tools.program_edits import Program, instruction_count
 from minixla.tools.reduction import reduced
 from minixla.tools.worker import find_main, next_context
@@ -31,6 +33,10 @@ from minixla.version import __version__
 
 _SUBJECT = "reproducer"
 _BEGIN, _END = "# BEGIN DATA\n", "# END DATA\n"
+# Loops of smaller programs may run this often in any case.
+_FEW_ITERATIONS = 100
+# How often a program runs whose results differ from run to run.
+_RUNS = 4
 # The number of elements that a comment shows.
 _MOST_SHOWN = 16
 # Operations that are not counted as instructions.
@@ -100,12 +106,16 @@ def write_reproducer(
     begin = time.monotonic()
     with shown_progress(_SUBJECT) as say:
         say("looking for a difference")
-        program, first = _first_difference(programs, settings)
+        whole, first = _first_difference(programs, settings)
         say("reducing")
-        program = _smallest(program, first.kind, settings, seconds)
-    found = difference(program, settings, first.kind)
-    if found is None:  # it depends on something else than the program, such as a race
-        found = first
+        budget = Budget(settings.iterations)
+        budget.values(*whole)
+        settings = settings._replace(iterations=max(_FEW_ITERATIONS, 2 * budget.used))
+        program = _smallest(whole, first.kind, settings, seconds)
+    runs = (difference(program, settings, first.kind) for _ in range(4 * _RUNS))
+    found = next(filter(None, runs), None)
+    if found is None:
+        program, found = whole, first
     Path(path).write_text(script(name, program, found, settings), encoding="ascii")
     count = text_instruction_count(found.text)
     took = time.monotonic() - begin
@@ -120,18 +130,25 @@ def _first_difference(
         found = difference(program, settings._replace(seconds=60.0))
         if found is not None:
             return program, found
-    problem = "the difference does not show when XLA compiles the StableHLO text by itself"
+    problem = "XLA is right when it compiles the StableHLO text by itself, or StableHLO's "
+    problem += "interpreter agrees with it and not with the reference"
     details = [f"programs tried: {', '.join(programs) or 'none'}"]
-    advice = "It may depend on other code, such as a custom kernel; report the whole program."
+    advice = (
+        "A reproducer shows an error of XLA. The report's findings say what else may be wrong: "
+    )
+    advice += "a reference rule, a StableHLO form, or a kernel of compiled code."
     raise explain(TransformError, _SUBJECT, problem, details, advice)
 
 
 def _smallest(program: Program, kind: str, settings: Settings, seconds: float) -> Program:
     """Return the smallest program found with a difference of a kind."""
     end = time.monotonic() + seconds
+    # XLA may read memory that it has not written: then results differ from run to run.
+    is_steady = all(difference(program, settings, kind) for _ in range(_RUNS))
 
     def holds(candidate: Program) -> bool:
-        return difference(candidate, settings, kind) is not None
+        runs = range(1 if is_steady else _RUNS)
+        return any(difference(candidate, settings, kind) for _ in runs)
 
     def size(candidate: Program) -> int:
         return text_instruction_count(settings.text(candidate))
@@ -185,6 +202,7 @@ def script(name: str, program: Program, found: Difference, settings: Settings) -
         f"DIFFERENCE = {str(found)!a}",
         f"FOUND = {_found_text(found)!a}",
         f"PLATFORM = {settings.platform!a}",
+        f"FLAGS = {os.environ.get('XLA_FLAGS', '')!a}",
         f"INTERPRETER = {interpreter_note(program.graph)!a}",
         f"VERSIONS = {_versions()}",
         _program_text(found.text),

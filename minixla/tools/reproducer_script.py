@@ -4,6 +4,7 @@ It needs jax and numpy only. The reproducer's own data stand in place of the emp
 """
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +27,7 @@ NAME = ""
 DIFFERENCE = ""
 FOUND = ""
 PLATFORM = "cpu"
+FLAGS = ""  # XLA_FLAGS, unless the environment says otherwise
 INTERPRETER = ""  # why the interpreter may be wrong
 VERSIONS: dict[str, str] = {}
 PROGRAM = ""
@@ -155,8 +157,10 @@ def run_on_xla(text: str, arguments: Arrays, platform: str) -> list[np.ndarray]:
 def run_apart(way: str) -> list[np.ndarray] | str:
     """Return the results of this file's program in another process, or why there are none."""
     words = [sys.executable, __file__, way]
+    how: dict[str, Any] = {"capture_output": True, "text": True, "timeout": SECONDS}
+    how["env"] = {"XLA_FLAGS": FLAGS, **os.environ}
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS)
+        done = subprocess.run(words, **how)
     except subprocess.TimeoutExpired:
         return f"no result after {SECONDS} seconds"
     if done.returncode == 0:

@@ -20,7 +20,6 @@ from minixla.tools.comparison import wide
 from minixla.tools.graph_parts import every_step, is_inexact
 from minixla.tools.program_edits import Program
 from minixla.tools.ranges import outside
-from minixla.tools.reduction import ITERATIONS
 from minixla.tools.rounding import Measured
 from minixla.tools.xla_process import Outcome, run_xla
 
@@ -35,12 +34,14 @@ class Settings(NamedTuple):
         disabled_rules: the disabled rules of `minixla.legalize`, as (platform, name).
         exact: whether results on which IEEE 754 leaves no choice must be equal bit for bit.
         seconds: the time that XLA may take for one program.
+        iterations: the number of iterations that the loops of one program may run.
     """
 
     platform: str = "cpu"
     disabled_rules: frozenset[tuple[str, str]] = frozenset()
     exact: bool = False
     seconds: float = 10.0
+    iterations: int = 1_000_000_000
 
     def text(self, program: Program) -> str:
         """Return the StableHLO text that XLA receives, without calls of this package's kernels."""
@@ -94,7 +95,7 @@ def difference(program: Program, settings: Settings, kind: str = "") -> Differen
         MinixlaError: the program is invalid.
         ValueError: its loops run too often.
     """
-    values = Budget(ITERATIONS).values(*program)
+    values = Budget(settings.iterations).values(*program)
     expected = [np.asarray(values[value]) for value in program.graph.outputs]
     if _casts_out_of_range(program, values):
         return None

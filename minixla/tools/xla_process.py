@@ -20,6 +20,7 @@ import numpy as np
 
 from minixla.engine.foreign_code import prepare_target
 from minixla.engine.subprocesses import Helper, HelperDied, receive, send, stream_to_parent
+from minixla.tools.evaluators import NotEvaluated
 from minixla.tools.reproducer_script import run_on_xla
 
 _helper = Helper("-m", "minixla.tools.xla_process")
@@ -55,12 +56,20 @@ def run_xla(
 
     Returns:
         The results, or the reason why there are none.
+
+    Raises:
+        NotEvaluated: no process can be started.
     """
     request = text, list(map(np.asarray, arguments)), platform, seconds
     try:
         return Outcome(*_helper.ask(request, seconds + _START)[0])
-    except HelperDied as death:
-        return Outcome("hangs" if death.is_slow else "died", str(death))
+    except HelperDied as death:  # not by a program, which runs in a fork of it
+        raise NotEvaluated(f"the process that runs XLA {death}") from death
+
+
+def stop() -> None:
+    """End the process; the next program starts another one, with the environment of then."""
+    _helper.stop()
 
 
 class _Child:
