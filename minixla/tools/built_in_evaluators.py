@@ -44,8 +44,10 @@ def by_isolated_xla(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.nda
 
     Raises:
         EvaluatorDied: the program ends that process, or does not end.
-        NotEvaluated: XLA raises an error.
+        NotEvaluated: XLA raises an error, or the program is for several devices.
     """
+    if graph.meshes:
+        raise NotEvaluated("XLA in a process of its own runs programs for one device only")
     platform = platform_of(jax.default_backend())
     text = platform_text(without_layouts(graph), platform)
     outcome = run_xla(text, operands, platform, _SECONDS)

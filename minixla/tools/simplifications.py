@@ -94,7 +94,7 @@ def simpler_numbers(number: Any) -> Iterator[Any]:
     elif wide:
         exponent = int(np.floor(np.log2(abs(wide))))
         # Round to a whole number, a power of two, one and two digits.
-        candidates += [round(wide), float(np.ldexp(1.0, exponent)), float(f"{wide:.0e}")]
+        candidates += [float(round(wide)), float(np.ldexp(1.0, exponent)), float(f"{wide:.0e}")]
         candidates += [float(f"{wide:.1e}")]
     with np.errstate(all="ignore"):
         for candidate in candidates:

@@ -11,6 +11,7 @@ import pytest
 import minixla as mx
 import minixla.numpy as mnp
 import minixla_ops as ops
+from minixla.core import ELEMENT_TYPES
 from minixla.core.graph import Graph
 from minixla.tools.bounded_evaluation import Budget, TooManyIterations
 from minixla.tools.graph_parts import every_step
@@ -148,6 +149,15 @@ def test_simpler_arrays_have_the_same_type(kind: str) -> None:
     costs = [number_cost(np.full((2, 2), x).astype(dtype)) for x in (0, 1)]
     assert costs == sorted(costs)
     assert costs[1] <= number_cost(array)
+
+
+@pytest.mark.parametrize("number", [2.0**127, -3e38, 5e-324, float("inf"), float("nan")])
+def test_floats_of_any_size_become_simpler(number: float) -> None:
+    for kind in ("f8", "bfloat16"):
+        dtype = ELEMENT_TYPES["bf16"].dtype if kind == "bfloat16" else np.dtype(kind)
+        with np.errstate(all="ignore"):
+            array = np.array([number, 1]).astype(dtype)
+            assert {each.dtype for each in simpler_arrays(array)} == {dtype}
 
 
 def test_time_is_limited() -> None:

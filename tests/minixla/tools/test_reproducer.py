@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -167,6 +168,27 @@ def test_a_wrong_reference_is_not_an_error_of_xla(
     report = mx.cross_check(mnp.tanh, np.float32([0.5, 1]), gradients=False)
     assert not report.ok
     with pytest.raises(mx.TransformError, match="StableHLO's interpreter agrees"):
+        report.reproducer(tmp_path / "wrong.py")
+
+
+def test_code_that_only_this_process_knows_is_not_an_error_of_xla(tmp_path: Path) -> None:
+    def program(x: Any) -> Any:
+        return mx.pure_callback(
+            lambda y: np.asarray(y, "f4") * 2, jax.ShapeDtypeStruct((2,), "f4"), x
+        )
+
+    report = mx.cross_check(program, np.float32([1, 2]), gradients=False, isolated=True)
+    assert [row.verdict for row in report.rows] == ["ok", "not run", "not run"]
+    with pytest.raises(mx.TransformError, match="for one device"):
+        report.reproducer(tmp_path / "wrong.py")
+
+
+def test_a_program_for_several_devices(tmp_path: Path) -> None:
+    mesh = jax.make_mesh((2,), ("x",), devices=jax.devices()[:2])
+    spec = jax.sharding.PartitionSpec("x")
+    program = mx.shard_map(lambda x: x * 2, mesh=mesh, in_specs=spec, out_specs=spec)
+    report = mx.cross_check(program, np.float32([1, 2]), gradients=False, isolated=True)
+    with pytest.raises(mx.TransformError, match="for one device"):
         report.reproducer(tmp_path / "wrong.py")
 
 
