@@ -54,6 +54,11 @@ def dtype_of(name: str) -> np.dtype:
     return np.dtype(getattr(ml_dtypes, full, full))
 
 
+def printable(text: str) -> str:
+    """Return a text without control characters, which a terminal would obey."""
+    return "".join(x if x.isprintable() else ascii(x)[1:-1] for x in text)
+
+
 def array_of(written: Written) -> np.ndarray:
     """Return the array that a reproducer holds."""
     name, dimensions, digits = written
@@ -170,7 +175,7 @@ def run_apart(way: str) -> list[np.ndarray] | str:
     lines = done.stderr.strip().splitlines() or [""]
     # The error of Python, or what XLA wrote before its stack.
     shown = next((line for line in reversed(lines) if "Error: " in line), lines[0])
-    return f"the process ended with status {done.returncode}: {shown[:300]}"
+    return printable(f"the process ended with status {done.returncode}: {shown[:300]}")
 
 
 def is_equal(actual: np.ndarray, expected: np.ndarray, allowed: np.ndarray) -> bool:
@@ -207,12 +212,12 @@ def main() -> int:
         is_equal(*each) for each in zip(now["XLA"], expected, allowed, strict=True)
     )
     np.set_printoptions(floatmode="unique", precision=17, threshold=64)
-    print(f"{NAME}: {DIFFERENCE}")
+    print(printable(f"{NAME}: {DIFFERENCE}"))
     print(f"found with {', '.join(f'{name} {version}' for name, version in VERSIONS.items())}")
     print(f"now with jax {jax.__version__}, numpy {np.__version__}")
     print(f"inputs:          {inputs}")
     print(f"expected:        {expected}")
-    print(f"XLA then:        {FOUND or [*map(array_of, ACTUAL)]}")
+    print(f"XLA then:        {printable(FOUND) or [*map(array_of, ACTUAL)]}")
     for name, results in now.items():
         print(f"{name} now:".ljust(17) + str(results))
     if INTERPRETER:

@@ -216,9 +216,12 @@ def test_a_script_ends_with_0_once_xla_is_right(tmp_path: Path) -> None:
     found = difference(program, settings)
     assert found is not None
     path = tmp_path / "right.py"
-    path.write_text(script("x", program, found._replace(expected=found.outcome.results), settings))
+    right = found._replace(expected=found.outcome.results)
+    path.write_text(script("\x1b[31mred", program, right, settings))
     done = _run(path)
     assert done.returncode == 0, done.stderr
+    assert r"\x1b[31mred: " in done.stdout
+    assert "\x1b" not in done.stdout
     assert "XLA gives what is expected." in done.stdout
 
 
