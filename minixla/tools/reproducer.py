@@ -61,7 +61,7 @@ class Reproducer:
         path: the file.
         graph: the smallest program found.
         operands: its arguments.
-        kind: `value`, `not finite`, `bits`, `died`, `hangs`, or `refused: CODE`.
+        kind: `value`, `not finite`, `bits`, `died`, `hangs`, or `error: CODE`.
         explanation: the difference in a few words.
         instructions: the number of StableHLO operations in the program, with those of loops and
             branches, without constants and reducers.

@@ -59,7 +59,7 @@ class Difference(NamedTuple):
     Attributes:
         kind: `value`; `not finite`, if only one of both is; `bits`, if the program leaves no choice
             of rounding and a value differs by no more than rounding might explain; `died`; `hangs`;
-            `refused: CODE`.
+            `error: CODE`.
         text: the program that XLA received.
         outcome: what XLA made of it.
         expected: the reference's results.
@@ -128,7 +128,7 @@ def _ended(found: Difference, kind: str) -> Difference | None:
     if outcome.message.startswith(_UNKNOWN_CODE):
         return None
     code = outcome.message.partition(":")[0][:40].strip()
-    made = f"refused: {code}" if outcome.ending == "refused" else str(outcome.ending)
+    made = f"error: {code}" if outcome.ending == "error" else str(outcome.ending)
     return found._replace(kind=made) if kind in ("", made) else None
 
 

@@ -33,7 +33,7 @@ class Outcome(NamedTuple):
     """What XLA makes of a program.
 
     Attributes:
-        ending: None, or why there are no results: `died`, `hangs`, `refused` (it raised an error).
+        ending: None, or why there are no results: `died`, `hangs`, `error` (XLA raises one).
         message: what the process wrote, or the error.
         results: the results.
     """
@@ -133,7 +133,7 @@ def _run_programs(stream: BufferedRWPair) -> None:
         try:
             reply = Outcome(None, "", run_on_xla(text, arguments, wanted))
         except Exception as error:  # XLA may raise anything
-            reply = Outcome("refused", str(error))
+            reply = Outcome("error", str(error))
         send(stream, 0, tuple(reply))
 
 

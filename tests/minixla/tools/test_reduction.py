@@ -95,7 +95,7 @@ def test_a_loop_keeps_what_it_needs() -> None:
     assert len(program.graph.instructions[-1].operands) == 1
 
 
-def test_candidates_that_loop_for_ever_are_given_up() -> None:
+def test_infinite_loops_raise_an_error() -> None:
     program = _program(lambda x: mx.while_loop(lambda y: y < 1, lambda y: y * 1, x), np.float32(0))
     with pytest.raises(TooManyIterations):
         Budget(100).values(*program)

@@ -32,6 +32,7 @@ from tests.selection import unless
 @pytest.fixture(autouse=True, scope="module")
 def _users_flags() -> Iterator[None]:
     """Compile as users do: the tests' flags hide faults."""
+    jax.devices()  # which this process has by the flags
     before = os.environ.pop("XLA_FLAGS", "")
     xla_process.stop()
     with mx.enable_x64(True):
@@ -128,6 +129,26 @@ def test_an_isolated_check_survives(tmp_path: Path) -> None:
     assert report.reproducer(tmp_path / "wrong.py").kind == "died"
 
 
+def test_a_loop_with_a_large_body(tmp_path: Path) -> None:
+    weights = np.linspace(-1, 1, 9, dtype="f4").reshape(3, 3)
+
+    def body(state: Any) -> Any:
+        index, x, count, total = state
+        y = mnp.tanh(x @ weights) + x
+        y = mnp.where(y > 3, y * 0.5, y)
+        return index + ops.constant(np.int32(2)), y, count + 1, total + y.sum()
+
+    def program(x: Any) -> Any:
+        start = ops.constant(np.int32(0)), x, np.int32(0), np.float32(0)
+        limit = np.int32(1)
+        return mx.while_loop(lambda state: state[0] < ops.constant(limit), body, start)[1:]
+
+    with disabled("cpu", "counted_loops"):
+        report = mx.cross_check(program, np.ones((2, 3), "f4"), gradients=False)
+    assert report.reproducer(tmp_path / "wrong.py").instructions <= 10
+    assert "stablehlo.while" in (tmp_path / "wrong.py").read_text()
+
+
 def test_a_derivative_of_a_function(tmp_path: Path) -> None:
     @mx.custom_jvp
     def identity(x: Any) -> Any:
@@ -208,6 +229,10 @@ def test_a_script_is_plain_python_whatever_the_names(tmp_path: Path) -> None:
     }
     assert texts == {"NAME": name, "PROGRAM": found.text}
     assert text.isascii()
+    imports = [x for x in ast.walk(tree) if isinstance(x, (ast.Import, ast.ImportFrom))]
+    modules = {getattr(x, "module", None) or x.names[0].name for x in imports}
+    others = {name.partition(".")[0] for name in modules} - sys.stdlib_module_names
+    assert others == {"jax", "ml_dtypes", "numpy"}  # JAX needs ml_dtypes
 
 
 def test_a_script_ends_with_0_once_xla_is_right(tmp_path: Path) -> None:
