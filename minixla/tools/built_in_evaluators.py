@@ -10,11 +10,14 @@ from minixla.core.element_types import ElementType
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.shapes import Shape
 from minixla.engine import run_graph
+from minixla.engine.platform_text import platform_text
+from minixla.legalize import platform_of
 from minixla.sharding.explicit import without_layouts
 from minixla.tools.costs import graph_cost, operations_per_element
-from minixla.tools.evaluators import NotEvaluated
+from minixla.tools.evaluators import EvaluatorDied, NotEvaluated
 from minixla.tools.graph_parts import every_step, type_of
 from minixla.tools.interpreter import run_stablehlo
+from minixla.tools.xla_process import run_xla
 from minixla_ops.programs.lowering import is_lowered, lowered_program
 
 #: The interpreter computes an element at a time: two million operations a second.
@@ -34,6 +37,25 @@ def by_xla(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
             return list(map(np.asarray, run_graph(graph, list(map(jax.device_put, operands)))))
     except RuntimeError as error:
         raise NotEvaluated(str(error)) from error
+
+
+def by_isolated_xla(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return the results of XLA in a process of its own, for one device of JAX's default platform.
+
+    Raises:
+        EvaluatorDied: the program ends that process, or does not end.
+        NotEvaluated: XLA raises an error, or the program is for several devices.
+    """
+    if graph.meshes:
+        raise NotEvaluated("XLA in a process of its own runs programs for one device only")
+    platform = platform_of(jax.default_backend())
+    text = platform_text(without_layouts(graph), platform)
+    outcome = run_xla(text, operands, platform, _SECONDS)
+    if outcome.ending in ("died", "hangs"):
+        raise EvaluatorDied(outcome.message)
+    if outcome.ending is not None:
+        raise NotEvaluated(outcome.message)
+    return list(outcome.results)
 
 
 def by_xla_alone(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:

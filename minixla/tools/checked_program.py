@@ -14,7 +14,7 @@ from minixla.tools.evaluators import JAX, REFERENCE
 from minixla.tools.graph_parts import is_inexact, needed_for, type_of
 from minixla.tools.localization import Search, known_error, wrong_step
 from minixla.tools.nonfinite import Forward, Program, dependent
-from minixla.tools.oracle_values import Opinion, Opinions
+from minixla.tools.oracle_values import Death, Opinion, Opinions
 from minixla.tools.reports import KINDS, Finding, Row
 from minixla.tools.rounding import Measured
 
@@ -49,6 +49,7 @@ class CheckedProgram(Search):
         for evaluator, results in answers.items():
             if not isinstance(results, str):
                 self.answers[evaluator] = dict(zip(self.graph.outputs, results, strict=True))
+        self.findings += [self._death(name, x) for name, x in pairs if isinstance(x, Death)]
         if any(comparison.excess > 1 for row in comparisons.values() for comparison in row):
             reason = known_error(self.kind, self.graph, self.measured.reference, self.opinions)
             self._is_wrong = self._found(reason or wrong_step(self))
@@ -58,7 +59,8 @@ class CheckedProgram(Search):
             for evaluator, results in answers.items():
                 place = name, str(shape), evaluator
                 if isinstance(results, str):
-                    rows.append(Row(*place, note=results))
+                    verdict = "fails" if isinstance(results, Death) else "not run"
+                    rows.append(Row(*place, verdict=verdict, note=results))
                     continue
                 comparison = comparisons[evaluator][index]
                 numbers = comparison.ulp, comparison.relative, comparison.excess, comparison.bound
@@ -67,6 +69,13 @@ class CheckedProgram(Search):
                     verdict = "NaN", "all agree, and no input is NaN"
                 rows.append(Row(*place, *numbers, *verdict))
         return rows
+
+    def _death(self, evaluator: str, reason: str) -> Finding:
+        """Return the finding for a program that ends the process of an evaluator."""
+        text = f"{evaluator} does not survive the program: {reason}"
+        advice = "Write a reproducer with report.reproducer(path), and report it."
+        suspects = (evaluator,)
+        return Finding("compiler", self.kind, suspects=suspects, explanation=text, advice=advice)
 
     def _find_beginnings(self) -> None:
         """Find where NaN and infinities of outputs begin."""

@@ -122,6 +122,9 @@ def _parsers() -> tuple[Parser, dict[str, Parser]]:
     check = add("check", text, program, arguments)
     what = "leaves the derivatives unchecked"
     check.add_argument("--no-gradients", action="store_true", help=what)
+    what = "runs XLA in a process of its own, and writes a Python script that shows the first "
+    what += "error of XLA with the smallest program found; the script needs jax and numpy only"
+    check.add_argument("--reproducer", metavar="FILE", help=what)
     text = "Shows a program as text, a picture or a page"
     show = add("show", text, program)
     what = "default: what the output's name ends in, else hlo"
@@ -217,8 +220,9 @@ def _look_for_files(options: argparse.Namespace) -> None:
     for name in [getattr(options, "program", "-"), *getattr(options, "arguments", ())]:
         if name != "-":
             _check_file(name, os.R_OK)
-    output = getattr(options, "output", None)
-    if output is not None:
+    for output in (getattr(options, name, None) for name in ("output", "reproducer")):
+        if output is None:
+            continue
         is_new = not os.path.exists(output)
         _check_file((os.path.dirname(output) or os.curdir) if is_new else output, os.W_OK, is_new)
 

@@ -16,6 +16,7 @@ from jax.extend.mlir.dialects import stablehlo
 
 from minixla import interop
 from minixla.core import Graph, Shape, shape_of
+from minixla.core.errors import TransformError
 from minixla.core.linear import spread
 from minixla.core.source import PROGRAM_TEXT, skip_callers
 from minixla.core.tables import plain, terminal_width
@@ -35,6 +36,8 @@ from minixla.tools.html_page import page
 from minixla.tools.layered_drawing import picture
 from minixla.tools.oracle_values import evaluate
 from minixla.tools.program_files import opened
+from minixla.tools.reports import CrossCheckReport
+from minixla.tools.reproducer import Reproducer
 from minixla.tools.source_lines import SourceLines
 from minixla.tools.worker import make_context
 from minixla.transforms import make_graph, vjp, vmap
@@ -153,14 +156,29 @@ def _check(options: argparse.Namespace, program: ImportedProgram) -> int:
     operands, origins = inputs.arguments(options, program.graph)
     with shown_progress("minixla check") as say:
         gradients = not options.no_gradients
-        report = cross_check(program, *operands, gradients=gradients, progress=say)
+        isolated = options.reproducer is not None
+        how: dict[str, Any] = {"gradients": gradients, "progress": say, "isolated": isolated}
+        report = cross_check(program, *operands, **how)
+    written = _reproducer(report, options.reproducer) if isolated else None
     if options.json:
-        _print_json(report.as_dict())
+        told = {"reproducer": written and str(written.path)} if isolated else {}
+        _print_json(report.as_dict() | told)
     else:
         for index, origin in enumerate(origins):
             print(f"argument {index}: {origin}", file=sys.stderr)
         print(report)
     return 0 if report.ok else 1
+
+
+def _reproducer(report: CrossCheckReport, path: str) -> Reproducer | None:
+    """Write a reproducer, and tell what it shows, or why there is none."""
+    try:
+        written = report.reproducer(path)
+    except TransformError as error:
+        print(f"{path} is not written: {str(error).splitlines()[0]}", file=sys.stderr)
+        return None
+    print(written, file=sys.stderr)
+    return written
 
 
 def _show(options: argparse.Namespace, program: ImportedProgram) -> None:

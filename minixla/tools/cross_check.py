@@ -5,18 +5,31 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr
 
 from minixla.core.errors import check_arguments
+from minixla.core.graph import Graph
+from minixla.core.state import state
 from minixla.core.tracebacks import api_boundary
 from minixla.interop.progress import shown_progress
+from minixla.legalize import platform_of
 from minixla.tools.checked_function import CheckedFunction
 from minixla.tools.checked_program import CheckedProgram
 from minixla.tools.derivative_check import check_derivatives, raised_findings
-from minixla.tools.evaluators import ALONE, DIFFERENCES, EVALUATORS, JAX, Evaluator, checked
+from minixla.tools.evaluators import (
+    ALONE,
+    DIFFERENCES,
+    EVALUATORS,
+    ISOLATED,
+    JAX,
+    Evaluator,
+    checked,
+)
 from minixla.tools.nonfinite import Forward
 from minixla.tools.oracle_values import Opinion, Opinions
 from minixla.tools.reports import FAULTS, KINDS, CrossCheckReport, Finding, Row
+from minixla.tools.xla_differences import Settings
 from minixla.transforms.arguments import checked_function
 
 
@@ -28,6 +41,7 @@ def cross_check(
     gradients: bool = True,
     evaluators: Mapping[str, Callable[..., Any]] | None = None,
     progress: Callable[[str], None] | None = None,
+    isolated: bool = False,
 ) -> CrossCheckReport:
     """Runs one program through several evaluators and compares what they give.
 
@@ -54,9 +68,12 @@ def cross_check(
             adds one to every check.
         progress: called with the name of each step; default: they are shown where standard error
             is a terminal, and in notebooks.
+        isolated: whether XLA runs in a process of its own. A program that ends this process is then
+            a finding.
 
     Returns:
-        A CrossCheckReport: `ok`, `rows`, `findings`; printed, it is a table.
+        A CrossCheckReport: `ok`, `rows`, `findings`; printed, it is a table. Its method
+        `reproducer` writes a script that shows an error of XLA.
 
     Raises:
         TransformError: the function has side effects, or gives what cannot be compared; an
@@ -74,6 +91,7 @@ def cross_check(
     check_arguments("cross_check", evaluators=(evaluators, is_dict, "a dictionary of functions"))
     more = [checked("cross_check", Evaluator(*evaluator)) for evaluator in evaluators.items()]
     asked = [*EVALUATORS.values(), *more]
+    asked = [ISOLATED if isolated and x.name == ISOLATED.name else x for x in asked]
     with contextlib.nullcontext(progress) if progress else shown_progress("cross_check") as say:
         say("tracing")
         function = CheckedFunction(fun, args)
@@ -89,6 +107,8 @@ def _check(
 ) -> CrossCheckReport:
     rows: list[Row] = []
     findings: list[Finding] = []
+    programs: dict[str, tuple[Graph, list[np.ndarray]]] = {}
+    doubtful: list[str] = []
     gradients = gradients and function.has_derivatives
     forward = Forward(function.graph, function.operands)
     for kind in KINDS if gradients else ["result"]:
@@ -102,7 +122,10 @@ def _check(
             findings += raised_findings(function, kind)
             continue
         checked = CheckedProgram(kind, program, opinions, forward)
-        rows += checked.rows(named, theirs.get(kind))
+        rows_of_kind = checked.rows(named, theirs.get(kind))
+        programs[kind] = program
+        doubtful += [kind] if any(map(_is_doubtful, rows_of_kind)) else []
+        rows += rows_of_kind
         findings += checked.findings
         forward.is_faulty |= any(finding.kind in FAULTS for finding in checked.findings)
     if gradients:
@@ -118,8 +141,15 @@ def _check(
         advice = "Compare the two functions: the JAX function may compute something else."
         findings.append(Finding("compiler", suspects=(JAX,), explanation=text, advice=advice))
     graph = function.graph.silent()
-    distinct = _distinct(findings)
-    return CrossCheckReport(graph.name, rows, distinct, graph, function.operands, findings)
+    about = graph.name, rows, _distinct(findings), graph, function.operands, findings
+    settings = Settings(platform_of(jax.default_backend()), state.disabled_rules)
+    return CrossCheckReport(*about, programs, doubtful, settings)
+
+
+def _is_doubtful(row: Row) -> bool:
+    """Test whether XLA may be wrong about a value."""
+    is_off = row.verdict in ("parts", "not finite", "fails", "not run")
+    return row.evaluator == ISOLATED.name and is_off
 
 
 def _is_written_in_jax(fun: Callable[..., Any], args: Sequence[Any]) -> bool:

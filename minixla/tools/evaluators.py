@@ -23,6 +23,10 @@ class NotEvaluated(NotImplementedError):
     """An evaluator cannot be asked about a program; the message says why."""
 
 
+class EvaluatorDied(NotEvaluated):
+    """A program ended the process of an evaluator, or did not end in it."""
+
+
 class Evaluator(NamedTuple):
     """One opinion on what a graph computes; see `register_evaluator`."""
 
@@ -130,6 +134,8 @@ EVALUATORS |= {
     INTERPRETER: Evaluator(INTERPRETER, f"{_BUILT_IN}:by_interpreter", True, _GAP),
     "XLA": Evaluator("XLA", f"{_BUILT_IN}:by_xla", True),
 }
+#: XLA in a process of its own, in place of the one that may end this process.
+ISOLATED = Evaluator("XLA", f"{_BUILT_IN}:by_isolated_xla", True)
 #: Asked where a program is for a mesh of devices.
 ALONE = Evaluator("XLA, one device", f"{_BUILT_IN}:by_xla_alone", True)
 #: The graph's HLO text, as XLA translates it, in the interpreter: it passes the `stablehlo` rules

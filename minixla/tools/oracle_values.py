@@ -18,7 +18,7 @@ from minixla.core.graph import Graph, Instruction
 from minixla.core.shapes import Shape
 from minixla.tools import comparison, evaluators, graph_parts, ranges
 from minixla.tools.comparison import Comparison
-from minixla.tools.evaluators import REFERENCE, Evaluator, NotEvaluated
+from minixla.tools.evaluators import REFERENCE, Evaluator, EvaluatorDied, NotEvaluated
 from minixla.tools.reports import Finding
 from minixla.tools.rounding import Measured
 
@@ -26,10 +26,18 @@ from minixla.tools.rounding import Measured
 Opinion = list[np.ndarray] | str
 
 
+class Death(str):
+    """The reason why there are no results: the program ended the process of an evaluator."""
+
+    __slots__ = ()
+
+
 def evaluate(evaluator: Evaluator, graph: Graph, operands: Sequence[Any]) -> list[np.ndarray]:
     """What an evaluator gives for each output; NotEvaluated where it cannot be asked."""
     try:
         found = evaluators.loaded(evaluator.function)(graph, list(operands))
+    except EvaluatorDied:
+        raise
     except (MinixlaError, NotImplementedError) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise NotEvaluated(lines[0][:160]) from error
@@ -85,7 +93,8 @@ class Opinions:
                 try:
                     answers[evaluator.name] = self.ask(evaluator, graph, operands)
                 except NotEvaluated as error:
-                    answers[evaluator.name] = str(error)
+                    is_dead = isinstance(error, EvaluatorDied)
+                    answers[evaluator.name] = (Death if is_dead else str)(error)
         return answers
 
     def judged(self, step: Instruction, operands: Any, is_new: bool = True) -> Finding | None:

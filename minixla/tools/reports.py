@@ -1,14 +1,19 @@
 """The report of a cross-check: its rows and findings."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from minixla.core.errors import TransformError, explain
 from minixla.core.graph import Graph, Instruction
 from minixla.core.tables import Report, Table, plain, shown_number
 from minixla.tools.evaluators import DIFFERENCES
 from minixla.tools.graph_parts import node_name
+from minixla.tools.reproducer import Reproducer, write_reproducer
+from minixla.tools.xla_differences import Settings
 
 KINDS = {"result": "function", "jvp": "forward derivative", "vjp": "reverse derivative"}
 
@@ -28,7 +33,7 @@ class Row(NamedTuple):
     #: "ok", "parts" (the error is larger than rounding explains), "inaccurate" (it is explained,
     #: but half of the digits are lost), "not finite" (a NaN or an infinity where the value in
     #: double is a number or another infinity), "NaN" (all agree on NaN, and no input is NaN),
-    #: "fails" (a rule raised an error) or "not run".
+    #: "fails" (a rule raised an error, or XLA ended its process) or "not run".
     verdict: str = "not run"
     note: str = ""  # why
 
@@ -140,6 +145,11 @@ class CrossCheckReport(Report):
     graph: Graph  # the program that was checked
     operands: list[np.ndarray]  # its arguments
     places: list[Finding]  # the findings, those of one error not taken together
+    #: The function and its derivatives as programs with operands, by kind, and the kinds that have
+    #: a value on which XLA may be wrong.
+    programs: dict[str, tuple[Graph, list[np.ndarray]]] = field(default_factory=dict)
+    doubtful: Sequence[str] = ()
+    settings: Settings = field(default_factory=Settings)
 
     @property
     def ok(self) -> bool:
@@ -151,6 +161,53 @@ class CrossCheckReport(Report):
         """Those of each output of the checked program, which stand before all others."""
         names = list(dict.fromkeys(row.value for row in self.rows))[: len(self.graph.outputs)]
         return [[row for row in self.rows if row.value == name] for name in names]
+
+    def reproducer(
+        self, path: str | Path, *, exact: bool = False, seconds: float = 60.0
+    ) -> Reproducer:
+        """Write a script that shows an error of XLA, with the smallest program found.
+
+        The program has instructions removed, values replaced by inputs, and sizes and numbers made
+        smaller, while XLA's result differs from the reference's in the same way: a wrong value, a
+        NaN or an infinity, an error, or a dead process. StableHLO's interpreter must agree with the
+        reference wherever it is not known to be wrong. XLA runs in a process of its own.
+
+        The script needs jax and numpy only. It holds the StableHLO text that XLA receives, the
+        inputs, the expected and the actual results, and the versions. It runs the program on XLA
+        and on StableHLO's interpreter, and ends with status 1 while XLA's results differ.
+
+        Args:
+            path: the file that is written; an existing one is replaced.
+            exact: whether results of programs that leave no choice of rounding must be equal bit
+                for bit, including signs of zeros; default: as in the report.
+            seconds: the time after which reduction stops at the smallest program so far.
+
+        Returns:
+            A Reproducer: `path`, `graph`, `operands`, `kind`, `instructions`.
+
+        Raises:
+            TransformError: XLA is right on the function and on its derivatives, for example because
+                the finding is about a derivative rule, or about the program on all backends.
+            OSError: the file cannot be written.
+
+        Example:
+            >>> from minixla.legalize import disabled
+            >>> with disabled("cpu", "leading_zeros"):
+            ...     report = mx.cross_check(lambda: ops.clz(ops.constant(np.int32([-1, 5]))))
+            >>> report.reproducer(path).instructions
+            1
+        """
+        kinds = self.programs if exact else self.doubtful
+        programs = {KINDS[kind]: self.programs[kind] for kind in kinds}
+        if not programs:
+            problem = "XLA agrees with the reference on every value, so there is nothing to reduce"
+            details = [f"finding of kind {x.kind}, program {x.program}" for x in self.findings]
+            advice = "A reproducer shows an error of XLA: a value, an error or a dead process. "
+            advice += "Findings about derivative rules, and about programs on which all backends "
+            advice += "agree, are corrected in the function."
+            raise explain(TransformError, "reproducer", problem, details[:4], advice)
+        settings = self.settings._replace(exact=exact)
+        return write_reproducer(path, self.name, programs, settings, seconds)
 
     def _bad(self) -> list[int]:
         verdicts = enumerate(row.verdict for row in self.rows)

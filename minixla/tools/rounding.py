@@ -33,6 +33,7 @@ from minixla.tools.graph_parts import (
     inlined,
     inner_runs,
     is_inexact,
+    needed_for,
     showing,
     type_of,
 )
@@ -65,6 +66,10 @@ _EXACT |= {
     "Sign",
     "Sub",
 }
+
+#: Operations whose rounding IEEE 754 defines.
+_DEFINED = {"Add", "Sub", "Mul", "Div", "Sqrt", "ConvertElementType", "ReducePrecision"}
+_DEFINED |= {"RoundNearestAfz", "RoundNearestEven"}
 
 Values = dict[Value, Any]
 
@@ -160,6 +165,16 @@ class Measured:
                 dependent.update(step.results)
         return dependent
 
+    def is_determined(self, value: Value) -> bool:
+        """Whether each instruction that a value needs rounds nothing, or as IEEE 754 defines it.
+
+        All backends that follow StableHLO's specification then agree on it bit for bit.
+        """
+        return not any(
+            (step.op.name not in _DEFINED or self._counts[step] > 1) and self._rounds(step)
+            for step in needed_for(value, self.graph)
+        )
+
     def _rounds(self, step: Instruction) -> bool:
         """Whether evaluators may round the results of an instruction differently."""
         operands = [self.reference[value] for value in step.operands]
@@ -201,17 +216,21 @@ class Measured:
 
         return _values_in_double(self.graph, self.operands, operand, result)
 
-    def compared(self, value: Value, actual: np.ndarray) -> comparison.Comparison:
-        """Compares what an evaluator has for a value with the value in double."""
-        truth, kind = self.truth[value], type_of(value)
-        if not is_inexact(value.shape):
-            return comparison.compared(actual, truth)
+    def bound(self, value: Value) -> np.ndarray:
+        """Return the largest error that is allowed for each element of a float or complex value."""
+        kind = type_of(value)
         factor = _FACTORS.get(kind.real.bits, _SMALL_FACTOR)
         smallest = float(comparison.real_part_info(kind.dtype).smallest_normal)
-        ulp = comparison.ulp_size(truth, kind.dtype)
+        ulp = comparison.ulp_size(self.truth[value], kind.dtype)
+        return factor * (ulp + self._spread[value]) + smallest
+
+    def compared(self, value: Value, actual: np.ndarray) -> comparison.Comparison:
+        """Compares what an evaluator has for a value with the value in double."""
+        truth = self.truth[value]
+        if not is_inexact(value.shape):
+            return comparison.compared(actual, truth)
         while True:
-            bound = factor * (ulp + self._spread[value]) + smallest
-            difference = comparison.compared(actual, truth, bound)
+            difference = comparison.compared(actual, truth, self.bound(value))
             # Samples only widen the bound, and take the time of an evaluation each.
             if difference.excess <= 1 or not self._has_widened():
                 return difference

@@ -8,8 +8,10 @@ interpreter decides. XLA may end the process, so run cases in separate processes
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,9 @@ from minixla.core import ELEMENT_TYPES, Graph
 from minixla.core.element_types import ElementType, element_type
 from minixla.core.errors import MinixlaError
 from minixla.tools.interpreter import run_stablehlo
+from minixla.tools.reproducer import write_reproducer
 from minixla.tools.worker import OracleError
+from minixla.tools.xla_differences import Settings
 from tests.soak.pieces import PIECES, Piece
 
 #: XLA:CPU has no floats of 6 bits.
@@ -105,26 +109,20 @@ class Case:
         ]
         return "\n".join([str(self), *shown, f"  {self._third(graph, found, expected)}"])
 
-    def smallest(self, fails: Callable[[Case], bool] = lambda case: case.run() is not None) -> Case:
-        """Return the smallest failing case, by leaving out operations and elements."""
-        smaller = next(filter(fails, self._smaller()), None)
-        return self if smaller is None else smaller.smallest(fails)
-
     def shrunk(self) -> str:
-        """Return the disagreement of the smallest case that fails."""
-        smallest = self.smallest()
-        return smallest.run() or str(smallest)
+        """Return a script with the smallest program on which XLA is wrong.
 
-    def _smaller(self) -> Iterator[Case]:
-        if len(self.pieces) == 2:
-            yield from (replace(self, pieces=(name,)) for name in self.pieces)
-        size = len(self.arrays[0])
-        for count in sorted({1, size // 2, size - 1} - {0, size}):
-            for start in range(0, size - count + 1, count):
-                cut = tuple([array[start : start + count] for array in self.arrays])
-                yield replace(self, arrays=cut)
-        if any(self.constants):
-            yield replace(self, constants=(False,) * len(self.constants))
+        If another part is wrong, return the disagreement of the case.
+        """
+        with mx.enable_x64(True), tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "wrong.py"
+            graph = mx.make_graph(self.program)(*self.arguments)
+            programs = {"the case": (graph, self.arguments)}
+            try:
+                reproducer = write_reproducer(path, str(self), programs, Settings(exact=True))
+            except MinixlaError as error:
+                return f"{self.run()}\n  {error}"
+            return f"{reproducer.explanation}\n\n{path.read_text()}"
 
     def _ulps(self) -> float:
         """Return the ULP by which results may differ; 0 for exact results."""
