@@ -66,7 +66,13 @@ def import_stablehlo(
             return SymbolicProgram(main, module)
         if module.has_symbolic_sizes or b"shape_assertion" in program.written:
             return main.with_declared_types()
-        module.translated(say)
+        try:
+            module.translated(say)
+        except ImportError_:
+            refined = main.with_inner_sizes()
+            if refined is None:
+                raise
+            return refined
     return program.imported(module, name)
 
 

@@ -125,7 +125,7 @@ class Module:
     def has_symbolic_sizes(self) -> bool:
         """Whether an argument of a function has a symbolic size."""
         types = [
-            type_ for function in self.functions.values() for type_ in _argument_types(function)
+            type_ for function in self.functions.values() for type_ in argument_types(function)
         ]
         return any(unbounded_sizes(type_) is not None for type_ in dict.fromkeys(types))
 
@@ -397,13 +397,14 @@ def _fix_platform(function: Any, builder: Builder, platform: int) -> None:
             builder.define(argument, builder.constant(platform, shape))
 
 
-def _argument_types(function: Any) -> list[Any]:
+def argument_types(function: Any) -> list[Any]:
+    """Return the MLIR types of a function's arguments."""
     return ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).inputs
 
 
 def is_platform_index(function: Any) -> list[bool]:
     """Tell for each argument of a function whether jax.export added it, to tell platforms apart."""
-    count = len(_argument_types(function))
+    count = len(argument_types(function))
     described = function.attributes.get("arg_attrs", ())
     flags = ['"_platform_index"' in str(description) for description in described]
     return flags or [False] * count

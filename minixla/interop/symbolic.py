@@ -9,28 +9,26 @@ from html import escape
 from typing import Any, NamedTuple, NoReturn
 
 import jax.export
-from jax.tree_util import keystr, tree_flatten_with_path, tree_unflatten
+from jax.tree_util import keystr, tree_flatten_with_path, tree_leaves, tree_unflatten
 
-from minixla.core.errors import ImportError_, TransformError, explain
+from minixla.core.element_types import BY_STABLEHLO
+from minixla.core.errors import ImportError_, MinixlaError, TransformError, explain
 from minixla.core.graph import Graph
-from minixla.core.shapes import Shape
+from minixla.core.shapes import Shape, symbolic_sizes
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import shape_of
 from minixla.engine.readers import Refusal, specialized
 from minixla.interop.imported import ImportedProgram, kept_leaves
-from minixla.interop.module import Module, is_platform_index
+from minixla.interop.module import Module, argument_types, is_platform_index
 from minixla.interop.reading import read_module
-from minixla.interop.refusals import SUBJECT, located
+from minixla.interop.refusals import SUBJECT
 from minixla.interop.values import unbounded_sizes
 
 #: Makes the program of a function, by name, whose arguments have the given MLIR types.
 Specialize = Callable[[str, Sequence[str]], ImportedProgram]
 # XLA's message: the place, and the text of the program's assertion or MLIR's complaint.
-_SAID = re.compile(
-    r'(?P<place>[^\s"]+:\d+:\d+)?[^\n]*?error: (?:loc\([^\n]*?\): )?(?P<text>[^\n]+)'
-)
+_SAID = re.compile(r"(?P<place>[^\s\"]+:\d+): error: (?:loc\([^\n]*?\): )?(?P<text>[^\n]+)")
 _LINK = re.compile(r"\s*Please see https://\S+ for more details\.?|, (?=\.)")
-_ASSERTION = 'loc("shape_assertion")', "shape_assertion"
 
 
 class _Input(NamedTuple):
@@ -53,7 +51,9 @@ class SymbolicFunction:
         self, module: Module, name: str, exported: jax.export.Exported | None, make: Specialize
     ) -> None:
         self.name, self.exported = name, exported
-        self.inputs = _inputs(module.functions[name])
+        #: What errors call it.
+        self.title = name if exported is None else exported.fun_name
+        self.inputs = _inputs(module.functions[name], exported is not None)
         self._make = make
         self._programs: dict[tuple[str, ...], ImportedProgram] = {}
 
@@ -70,15 +70,38 @@ class SymbolicFunction:
         """Return the program for the sizes of arguments."""
         if self.exported is None:
             if kwargs:
-                raise TypeError(f"{self.name}() got an unexpected argument {next(iter(kwargs))!r}")
+                raise TypeError(f"{self.title}() got an unexpected argument {next(iter(kwargs))!r}")
             operands = list(args)
         else:
-            operands = kept_leaves(self.exported, self.name, args, kwargs)
+            operands = kept_leaves(self.exported, self.title, args, kwargs)
         return self.with_types(self._types(operands), operands)
+
+    def with_sizes(self, sizes: Sequence[Sequence[int] | None]) -> ImportedProgram:
+        """Return the program for arrays of the given sizes; None if all are static."""
+        inputs = [declared for declared in self.inputs if not declared.is_platform]
+        if len(sizes) < len(inputs):
+            sizes = [*sizes, *[None] * (len(inputs) - len(sizes))]
+        names, described = self._names(len(inputs)), self._described()
+        shapes: list[Any] = []
+        for index, (declared, of_one) in enumerate(zip(inputs, sizes, strict=False)):
+            if of_one is None and declared.sizes is not None:
+                problem = f"the sizes of {names[index]}, {described[index]}, are not known"
+                raise explain(TransformError, self.title, problem, (), "Pass an array for it.")
+            kind = BY_STABLEHLO.get(declared.element) or "f32"
+            shapes.append(None if of_one is None else Shape(kind, of_one))
+        shapes += sizes[len(inputs) :]
+        return self.with_types(self._types(shapes), shapes)
 
     def with_declared_types(self) -> ImportedProgram:
         """Return the program if its arguments are static, and only values in it are not."""
         return self.with_types([declared.type for declared in self.inputs], ())
+
+    def with_inner_sizes(self) -> ImportedProgram | None:
+        """Return `with_declared_types`, or None if sizes do not follow from the arguments."""
+        try:
+            return self.with_declared_types()
+        except MinixlaError:
+            return None
 
     def with_types(self, types: Sequence[str], operands: Sequence[Any]) -> ImportedProgram:
         """Return the program for arguments of MLIR types; it is made once."""
@@ -95,7 +118,7 @@ class SymbolicFunction:
         if len(operands) != len(inputs):
             problem = f"{len(operands)} arguments for {len(inputs)} inputs"
             details = [f"inputs ({', '.join(self._described())})"]
-            raise explain(TransformError, self.name, problem, details, "Pass one for each input.")
+            raise explain(TransformError, self.title, problem, details, "Pass one for each input.")
         remaining = iter(enumerate(operands))
         return [
             declared.type if declared.is_platform else self._type(declared, *next(remaining))
@@ -105,7 +128,7 @@ class SymbolicFunction:
     def _type(self, declared: _Input, index: int, operand: Any) -> str:
         if declared.sizes is None:
             return declared.type
-        shape = shape_of(operand, self.name)
+        shape = shape_of(operand, self.title)
         if isinstance(shape, Shape) and not shape.is_dynamic and shape.rank == len(declared.sizes):
             pairs = zip(declared.sizes, shape.dimensions, strict=True)
             if all(wanted in (None, size) for wanted, size in pairs):
@@ -113,7 +136,7 @@ class SymbolicFunction:
         problem = f"{self._names(len(self.inputs))[index]} has shape {shape}"
         problem += f", but the program takes {self._described()[index]}"
         advice = "Each symbolic size may be any static size; the rank and other sizes are fixed."
-        raise explain(TransformError, self.name, problem, (), advice)
+        raise explain(TransformError, self.title, problem, (), advice)
 
     def _names(self, count: int) -> list[str]:
         """Return what errors call the arguments: leaves of pytrees by their paths."""
@@ -137,25 +160,25 @@ class SymbolicFunction:
         """Raise the error for sizes that the program does not take."""
         names = self._names(len(operands))
         pairs = zip(names, operands, self._described(), strict=False)
-        details = [f"{name}: {shape_of(x)}, declared {text}" for name, x, text in pairs]
+        details = [
+            f"{name}: {shape_of(x)}, declared {text}" for name, x, text in pairs if x is not None
+        ]
         match = _SAID.search(problem)
-        if match is None:
-            advice = "Every size must follow from the sizes of the arguments."
-            problem = f"the sizes of the program are not static: {problem.strip()[:300]}"
+        if match is None or "has dynamic shapes" in match["text"]:
+            advice = "Every size must follow from the sizes of the arguments, not from their "
+            advice += "values, or have a bound (tensor<?xf32, #stablehlo.bounds<8>>)."
+            said = problem.strip()[:300] if match is None else _line(match["place"]) + match["text"]
+            problem = f"a size in the program does not follow from the arguments: {said}"
             raise explain(ImportError_, SUBJECT, problem, details, advice)
-        text = _LINK.sub("", match["text"]).strip().rstrip(".")
-        if operands and any(mark in problem for mark in _ASSERTION):
-            advice = "Pass arguments whose sizes satisfy the constraint, or export the function "
-            advice += "without it."
-            raise explain(TransformError, self.name, text, details, advice)
-        place = match["place"] or ""
-        file, _, rest = place.partition(":")
-        place = f'"{file}":{rest}' if place else ""
-        advice = "The sizes of the arguments must fit the operation."
-        raise located(place, f"the sizes do not fit: {text}", details, advice)
+        text = " ".join(_LINK.sub("", match["text"]).split()).rstrip(".")
+        advice = "Pass arguments whose sizes satisfy the constraint."
+        if "shape_assertion" not in problem:
+            advice = "Pass arguments whose sizes fit all operations."
+            text = f"{_line(match['place'])}the sizes of the arguments do not fit: {text}"
+        raise explain(TransformError, self.title, text, details, advice)
 
     def __str__(self) -> str:
-        return f"{self.name}({', '.join(self._described())})"
+        return f"{self.title}({', '.join(self._described())})"
 
 
 class SymbolicProgram(ImportedProgram):
@@ -170,7 +193,7 @@ class SymbolicProgram(ImportedProgram):
 
     def __init__(self, function: SymbolicFunction, module: Module, is_main: bool = True) -> None:
         self._function = function
-        self.__name__ = function.name
+        self.__name__ = function.title
         self.functions = {}
         if is_main:
             others = {name: function.named(name, module) for name in module.functions}
@@ -178,21 +201,44 @@ class SymbolicProgram(ImportedProgram):
                 name: SymbolicProgram(other, module, False) for name, other in others.items()
             }
 
+    @property
+    def signature(self) -> str:
+        """Its name and the types of its arguments."""
+        return str(self._function)
+
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The results for arguments of any sizes that the program allows."""
+        exported = self._function.exported
+        if exported is not None and any(map(symbolic_sizes, tree_leaves((args, kwargs)))):
+            return exported.call(*args, **kwargs)  # JAX traces with symbolic sizes
         return self._function.specialized(args, kwargs)(*args, **kwargs)
 
     @api_boundary
-    def graph(self, *args: Any, **kwargs: Any) -> Graph:  # pyright: ignore[reportIncompatibleVariableOverride]  # depends on sizes
+    def graph(self, *args: Any, **kwargs: Any) -> Graph:
         """Return the program for the sizes of arguments, which may be ShapeDtypeStructs."""
         return self._function.specialized(args, kwargs).graph
 
+    def with_sizes(self, sizes: Sequence[Sequence[int] | None]) -> ImportedProgram:
+        """Return the program for arrays of the given sizes, one for each array that it takes.
+
+        None stands for the sizes of an array that are static in the program.
+        """
+        return self._function.with_sizes(sizes)
+
     def __repr__(self) -> str:
-        return f"<imported {self._function}, with symbolic sizes>"
+        return f"<imported {self.signature}, with symbolic sizes>"
 
     def _repr_html_(self) -> str:
         return f"<code>{escape(repr(self))}</code>"
+
+
+def _line(place: str) -> str:
+    """Return the line that MLIR names, `-:2:12` or `file:2:12`, as the beginning of a message."""
+    file, line, column = ["", *place.rsplit(":", 2)][-3:]
+    if file in ("", "<unknown>") or not line.isdecimal():
+        return ""
+    return f"{'' if file == '-' else f'{file}, '}line {line}, column {column}: "
 
 
 def with_static_sizes(module: Any) -> Any:
@@ -206,13 +252,10 @@ def with_static_sizes(module: Any) -> Any:
     return read_module(specialized(written.getvalue(), "main", types))
 
 
-def _inputs(function: Any) -> list[_Input]:
-    blocks = function.regions[0].blocks if function.regions else ()
-    arguments = blocks[0].arguments if len(blocks) else ()
+def _inputs(function: Any, is_exported: bool = False) -> list[_Input]:
     inputs = []
-    for argument, is_platform in zip(arguments, is_platform_index(function), strict=True):
-        type_ = argument.type
+    for type_, is_index in zip(argument_types(function), is_platform_index(function), strict=True):
         sizes = unbounded_sizes(type_)
         element = "" if sizes is None else str(type_.element_type)
-        inputs.append(_Input(str(type_), element, sizes, is_platform))
+        inputs.append(_Input(str(type_), element, sizes, is_exported and is_index))
     return inputs

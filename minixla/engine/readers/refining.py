@@ -8,6 +8,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
+from jax.errors import JaxRuntimeError
 from jax.extend.mlir import ir, refine_polymorphic_shapes
 from jax.extend.mlir.passmanager import PassManager
 
@@ -26,24 +27,38 @@ def refined(source: bytes, name: str, types: Sequence[str]) -> bytes:
         name: its main function; functions that it does not call are left out.
         types: the types of the arguments, without symbolic sizes.
     """
-    module = ir.Module.parse(source)
     with ir.Location.unknown():
-        functions = _functions(module)
-        function = functions[name]
-        _set_types(function, [ir.Type.parse(type_) for type_ in types])
-        _rename_main(module, functions, name)
-        PassManager.parse("builtin.module(symbol-dce)").run(module.operation)
-        written = refine_polymorphic_shapes(
-            _bytecode(module),
-            enable_shape_assertions=True,
-            validate_static_shapes=True,
-            enable_shardy=b"sdy" in source,
-        )
-        module = ir.Module.parse(written)
+        module = _with_types(source, name, types)
+        try:
+            module = _refine(module)
+        except JaxRuntimeError:
+            # XLA infers all sizes before it checks assertions, which say more.
+            module = _with_types(source, name, types)
+            _keep_assertions(_functions(module)[_MAIN])
+            _refine(module)
+            raise
         function = _functions(module)[_MAIN]
         _drop_conversions(function)
+        _drop_unused_constants(function)
         function.attributes["sym_name"] = ir.StringAttr.get(name)
     return _bytecode(module)
+
+
+def _with_types(source: bytes, name: str, types: Sequence[str]) -> Any:
+    """Return the module of bytecode with the types of its main function's arguments."""
+    module = ir.Module.parse(source)
+    functions = _functions(module)
+    _set_types(functions[name], [ir.Type.parse(type_) for type_ in types])
+    _rename_main(module, functions, name)
+    PassManager.parse("builtin.module(symbol-dce)").run(module.operation)
+    return module
+
+
+def _refine(module: Any) -> Any:
+    written = _bytecode(module)
+    options = {"enable_shape_assertions": True, "validate_static_shapes": True}
+    is_sharded = b"sdy" in written
+    return ir.Module.parse(refine_polymorphic_shapes(written, enable_shardy=is_sharded, **options))
 
 
 def _bytecode(module: Any) -> bytes:
@@ -77,6 +92,24 @@ def _set_types(function: Any, types: Sequence[Any]) -> None:
     function.attributes["function_type"] = ir.TypeAttr.get(after)
 
 
+def _keep_assertions(function: Any) -> None:
+    """Remove everything from a function but its shape assertions and the values that they read."""
+    block = function.regions[0].blocks[0]
+    operations = [view.operation for view in block.operations]
+    with ir.InsertionPoint(operations[-1]):
+        ir.Operation.create("func.return")
+    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    without_results = ir.FunctionType.get(type_.inputs, [])
+    function.attributes["function_type"] = ir.TypeAttr.get(without_results)
+    if "res_attrs" in function.attributes:
+        del function.attributes["res_attrs"]
+    for operation in reversed(operations):
+        target = operation.attributes.get("call_target_name", None)
+        is_assertion = target is not None and ir.StringAttr(target).value == "shape_assertion"
+        if not is_assertion and not any(list(result.uses) for result in operation.results):
+            operation.erase()
+
+
 def _rename_main(module: Any, functions: dict[str, Any], name: str) -> None:
     """Call a function `main`, and make all others private, so that unused ones can be removed."""
     for other, function in functions.items():
@@ -106,3 +139,11 @@ def _drop_conversions(function: Any) -> None:
             if is_conversion and operation.results[0].type == argument.type:
                 operation.results[0].replace_all_uses_with(argument)
                 operation.erase()
+
+
+def _drop_unused_constants(function: Any) -> None:
+    """Remove constants that only sizes and assertions read."""
+    for view in list(function.regions[0].blocks[0].operations):
+        operation = view.operation
+        if operation.name == "stablehlo.constant" and not list(operation.results[0].uses):
+            operation.erase()
