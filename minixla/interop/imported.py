@@ -7,12 +7,14 @@ import jax.export
 import numpy as np
 from jax.tree_util import tree_unflatten
 
+from minixla.core.annotations import Paths
 from minixla.core.errors import ImportError_, TransformError, explain
 from minixla.core.graph import Graph
 from minixla.core.shapes import AnyShape, Shape, TupleShape, TupleValue
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracer import Tracer
 from minixla.core.tracing import shape_of
+from minixla.engine.float0 import places, structure_places
 from minixla.engine.random_keys import as_key, flatten, without_keys
 from minixla.interop.refusals import SUBJECT
 from minixla.sharding.explicit import explicit
@@ -127,6 +129,8 @@ class ExportedProgram(ImportedProgram):
             ]
             advice = "It is damaged, or has ordered side effects: leave prints and callbacks out."
             raise explain(ImportError_, SUBJECT, problem, details, advice)
+        results = structure_places("result", exported.out_tree)
+        self.graph = graph.with_paths(Paths(argument_paths(exported), results))
 
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -147,3 +151,12 @@ def kept_leaves(exported: jax.export.Exported, name: str, args: Any, kwargs: Any
         advice = "Give what the exported function took."
         raise explain(TransformError, name, problem, details, advice)
     return [leaves[number] for number in exported.module_kept_var_idx]
+
+
+def argument_paths(exported: jax.export.Exported) -> list[str]:
+    """Return the paths of the leaves that the program of an exported function takes."""
+    args, kwargs = tree_unflatten(exported.in_tree, range(exported.in_tree.num_leaves))
+    paths = places("args", args)
+    for name, value in sorted(kwargs.items()):
+        paths += places(f"kwargs[{name!r}]", value)
+    return [paths[index] for index in exported.module_kept_var_idx]

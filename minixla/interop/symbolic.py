@@ -9,7 +9,7 @@ from html import escape
 from typing import Any, NamedTuple, NoReturn
 
 import jax.export
-from jax.tree_util import keystr, tree_flatten_with_path, tree_leaves, tree_unflatten
+from jax.tree_util import tree_leaves
 
 from minixla.core.element_types import BY_STABLEHLO
 from minixla.core.errors import ImportError_, MinixlaError, TransformError, explain
@@ -18,7 +18,7 @@ from minixla.core.shapes import Shape, symbolic_sizes
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import shape_of
 from minixla.engine.readers import Refusal, specialized
-from minixla.interop.imported import ImportedProgram, kept_leaves
+from minixla.interop.imported import ImportedProgram, argument_paths, kept_leaves
 from minixla.interop.module import Module, argument_types, is_platform_index
 from minixla.interop.reading import read_module
 from minixla.interop.refusals import SUBJECT
@@ -140,14 +140,9 @@ class SymbolicFunction:
 
     def _names(self, count: int) -> list[str]:
         """Return what errors call the arguments: leaves of pytrees by their paths."""
-        exported = self.exported
-        if exported is None:
+        if self.exported is None:
             return [f"argument {index}" for index in range(count)]
-        numbers = list(range(exported.in_tree.num_leaves))
-        args, kwargs = tree_unflatten(exported.in_tree, numbers)
-        paths = [f"args{keystr(path)}" for path, _ in tree_flatten_with_path(args)[0]]
-        paths += [f"kwargs{keystr(path)}" for path, _ in tree_flatten_with_path(kwargs)[0]]
-        return [paths[number] for number in exported.module_kept_var_idx]
+        return argument_paths(self.exported)
 
     def _described(self) -> list[str]:
         """Return the types of the arguments, with the names of symbolic sizes if they are known."""

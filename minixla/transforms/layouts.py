@@ -350,7 +350,8 @@ class JitLayouts:
         if not values and all(output is None for output in outputs):
             return graph
         notes = Annotations(values, tuple(outputs))
-        return Graph(graph.inputs, graph.instructions, graph.outputs, graph.name, notes)
+        parts = graph.inputs, graph.instructions, graph.outputs
+        return Graph(*parts, graph.name, notes, graph.paths)
 
     def check_mesh(self) -> None:
         """Raises ShardingError where the mesh has more devices than there are: nothing runs."""
