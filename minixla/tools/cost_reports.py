@@ -70,7 +70,7 @@ class CostReport(Report):
     xla: dict[str, float]
     platform: str = ""  # what XLA compiled for, where that is not this machine
     device_rows: Sequence[DeviceRow] = ()  # by cycles, where XLA estimates them
-    arguments: Sequence[ArgumentRow] = ()  # in the order of the call
+    arguments: Sequence[ArgumentRow] = ()  # in the order of the call, where paths are known
 
     def _shown(self) -> tuple[str, list[Table], list[str]]:
         total = dict(zip(Cost._fields, self.total[:3], strict=False)) | self.memory
@@ -214,10 +214,8 @@ def _report(
         costs.setdefault(step.op.builder_name, []).append(instruction_cost(step))
     own = [CostRow(name, len(cost), *summed(cost)[:3]) for name, cost in costs.items()]
     own.sort(key=lambda row: (-row.flops, -row.transcendentals, -row.bytes))
-    arguments = [
-        ArgumentRow(graph.paths.argument(index), str(shape), byte_count([shape]))
-        for index, shape in enumerate(graph.input_shapes)
-    ]
+    pairs = zip(graph.paths.arguments, graph.input_shapes, strict=False)
+    arguments = [ArgumentRow(path, str(shape), byte_count([shape])) for path, shape in pairs]
     total = graph_cost(graph)
     return CostReport(graph.name, own, total, memory, xla or {}, where, rows, arguments)
 
