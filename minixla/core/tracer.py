@@ -346,8 +346,9 @@ def not_a_value(
     elif sizes := symbolic_sizes(value):
         problem = f"{what} has symbolic sizes ({', '.join(map(str, sizes))}), which traces of "
         problem += "minixla do not support"
-        advice = "Export one program for each size, or write the function with jax.numpy and "
-        advice += "export it with jax.export; mx.import_stablehlo reads what that writes."
+        advice = "Pass arrays of static sizes, or export the function with mx.export, which traces "
+        advice += "it at several sizes."
+        return explain(ShapeError, subject, problem, [repr(value)[:200]], advice)
     elif (dtype := getattr(value, "dtype", None)) is not None:
         problem = f"{what} has elements of type {dtype}, which XLA does not have"
     return explain(ShapeError, subject, problem, [repr(value)[:200]], advice)
