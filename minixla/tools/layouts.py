@@ -190,7 +190,7 @@ def layouts(graph: Graph, engine: str = "native") -> Layouts:
         >>> f = lambda x: mx.sharding.constrain(x, jax.P("x"), mesh=mesh) + 1
         >>> found = mx.sharding.layouts(mx.make_graph(f)(np.float32([1, 2])))
         >>> print(str(found).splitlines()[-1])
-        result 0 = %3           f32[2]  [{x, ?}]  f32[1]              4
+        result = %3             f32[2]  [{x, ?}]  f32[1]              4
     """
     check_arguments(
         "layouts", graph=(graph, isinstance(graph, Graph), "a Graph: mx.make_graph(f)(x)")
