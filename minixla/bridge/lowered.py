@@ -38,6 +38,7 @@ from minixla.core.tracing import (
 )
 from minixla.engine import jax_private as private
 from minixla.interop.module import Module
+from minixla.interop.symbolic import with_static_sizes
 from minixla_ops.host.custom_call import CustomCall
 from minixla_ops.programs.call import call
 
@@ -70,7 +71,7 @@ def _struct(aval: Any) -> Any:
 
 
 def _read(lowered: Any, name: str) -> Graph:
-    module = Module(lowered.compiler_ir("stablehlo"))
+    module = Module(with_static_sizes(lowered.compiler_ir("stablehlo")))
     module.is_traced = True
     graph = module.translated()["main"]
     graph.name = name

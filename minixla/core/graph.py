@@ -2,13 +2,14 @@
 
 import operator
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import wraps
 from itertools import count
 from operator import attrgetter
 from typing import Any, TypeVar, cast
 
 from minixla.core import hooks
+from minixla.core.annotations import UNNAMED, Annotations, Paths
 from minixla.core.attributes import Literal, spelling
 from minixla.core.operation import Operation, Shapes
 from minixla.core.registry import role
@@ -20,23 +21,6 @@ from minixla.core.tracebacks import Function
 _MOST_CALLS, _CALLS_AT_ONCE = 64, 8
 
 Made = TypeVar("Made")
-
-
-@dataclass(frozen=True)
-class Annotations:
-    """How a program says that its values lie over devices; the core only carries it.
-
-    Attributes:
-        values: the sharding of an input or of an instruction's result.
-        outputs: for each output its sharding as a result of the function, or None; or nothing.
-        meshes: the meshes that the program names.
-        rules: the sharding rule that stands at an instruction, by its first result.
-    """
-
-    values: Mapping["Value", Any] = field(default_factory=dict)
-    outputs: Sequence[Any] = ()
-    meshes: Mapping[str, Any] = field(default_factory=dict)
-    rules: Mapping["Value", Any] = field(default_factory=dict)
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -152,6 +136,7 @@ class Graph:
         outputs: Values,
         name: str = "main",
         annotations: Annotations | None = None,
+        paths: Paths = UNNAMED,
     ) -> None:
         self.inputs = tuple(inputs)
         self.instructions = tuple(instructions)
@@ -159,6 +144,8 @@ class Graph:
         self.name = name if name.isprintable() else printable(name)
         #: What it says of devices, where it says something.
         self.annotations = annotations
+        #: What users call its inputs and outputs, where it is known.
+        self.paths = paths
         self.input_shapes = tuple([value.shape for value in self.inputs])
         self.output_shapes = tuple([value.shape for value in self.outputs])
         # Derived programs (derivative, batched, pruned, compiled) by key; see `derived`.
@@ -206,6 +193,12 @@ class Graph:
         """Whether compilers get it in place of its calls, over which they recurse."""
         return self.depth > _MOST_CALLS and self.depth % _CALLS_AT_ONCE != 0
 
+    def with_paths(self, paths: Paths) -> "Graph":
+        """The same program with other paths of its inputs and outputs."""
+        return Graph(
+            self.inputs, self.instructions, self.outputs, self.name, self.annotations, paths
+        )
+
     def pruned(self) -> "Graph":
         """The same program without pure instructions that no output depends on."""
         if "pruned" not in self.memo:
@@ -222,7 +215,8 @@ class Graph:
                 needed.update(map(_producer, step.operands))
         if len(kept) == len(self.instructions):
             return self
-        return Graph(self.inputs, kept[::-1], self.outputs, self.name, self.annotations)
+        notes, paths = self.annotations, self.paths
+        return Graph(self.inputs, kept[::-1], self.outputs, self.name, notes, paths)
 
     @inner_first
     def silent(self) -> "Graph":
@@ -295,7 +289,7 @@ class Graph:
         parts = []
         for graph in innermost_first(self, lambda program: id(program) in programs):
             flags = tuple([is_imported(step.source) for step in graph.instructions])
-            parts.append((graph.name, graph._parts(written), flags))
+            parts.append((graph.name, graph._parts(written), flags, graph.paths))
             programs[id(graph)] = _Place(len(programs))
         return _rebuilt, (parts,)
 
@@ -369,7 +363,7 @@ class Rewriting:
         is_same = not self.values and outputs == list(old.outputs) and old.annotations is None
         if is_same and len(self.instructions) == len(old.instructions):
             return old
-        return Graph(old.inputs, self.instructions, outputs, old.name)
+        return Graph(old.inputs, self.instructions, outputs, old.name, paths=old.paths)
 
     def _kept(self, step: Instruction) -> Instruction:
         op, operands = step.op, self.all(step.operands)
@@ -420,7 +414,7 @@ def _numbered(notes: Mapping[Value, object], number: Mapping[int, int]) -> tuple
 def _rebuilt(programs: Sequence[tuple[Any, ...]]) -> Graph:
     """The last of some programs from their parts (see `Graph._parts`), inner before outer."""
     made: list[Graph] = []
-    for name, (input_shapes, steps, outputs, notes), flags in programs:
+    for name, (input_shapes, steps, outputs, notes), flags, paths in programs:
         inputs = [Value(shape, None, index) for index, shape in enumerate(input_shapes)]
         values, instructions = [*inputs], []
         for (op, operands, shapes), flag in zip(steps, flags, strict=True):
@@ -434,7 +428,7 @@ def _rebuilt(programs: Sequence[tuple[Any, ...]]) -> Graph:
             placed, rules = ({values[number]: note for number, note in notes[at]} for at in (0, 3))
             notes = Annotations(placed, notes[1], dict(notes[2]), rules)
         outputs = [values[number] for number in outputs]
-        made.append(Graph(inputs, instructions, outputs, name, notes))
+        made.append(Graph(inputs, instructions, outputs, name, notes, paths))
     return made[-1]
 
 

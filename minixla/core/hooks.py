@@ -5,7 +5,6 @@ above provides, and is called when a program runs, not when a package is importe
 """
 
 import importlib
-from collections.abc import Sequence
 from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -65,7 +64,7 @@ def html_of(graph: "Graph") -> str:
     return importlib.import_module("minixla.tools.drawing").html_of(graph)
 
 
-def layouts(graph: "Graph", arguments: Sequence[str], results: Sequence[str]) -> object:
+def layouts(graph: "Graph") -> object:
     """Return how the values of a program lie over devices, `minixla.tools.layouts.Layouts`."""
     module = importlib.import_module("minixla.tools.layouts")
-    return module.layouts(graph, arguments=arguments, results=results)
+    return module.layouts(graph)

@@ -369,6 +369,14 @@ def shape_of_data(value: object) -> Shape | None:
         return None
 
 
+def symbolic_sizes(value: object) -> tuple[object, ...]:
+    """The sizes of an array that are expressions of `jax.export.symbolic_shape`."""
+    sizes = getattr(value, "shape", None)
+    if not isinstance(sizes, tuple) or getattr(value, "dtype", None) is None:
+        return ()
+    return tuple([size for size in sizes if not hasattr(type(size), "__index__")])
+
+
 # By identity of the array: it and its last snapshot, while someone else keeps them alive.
 _TAKEN: dict[int, tuple[weakref.ref[np.ndarray], weakref.ref[np.ndarray]]] = {}
 

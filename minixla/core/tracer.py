@@ -25,6 +25,7 @@ from minixla.core.shapes import (
     TupleValue,
     is_mutable,
     shape_of_data,
+    symbolic_sizes,
 )
 from minixla.core.source import find_source, given_as, running_expression, text_of
 from minixla.core.state import state
@@ -342,6 +343,12 @@ def not_a_value(
     if is_mutable(value):
         problem = f"{what} is a mutable array (jax.new_ref)"
         advice = "Read it, as in x[...]. Of our transformations only mx.jit takes mutable arrays."
+    elif sizes := symbolic_sizes(value):
+        problem = f"{what} has symbolic sizes ({', '.join(map(str, sizes))}), which traces of "
+        problem += "minixla do not support"
+        advice = "Pass arrays of static sizes, or export the function with mx.export, which traces "
+        advice += "it at several sizes."
+        return explain(ShapeError, subject, problem, [repr(value)[:200]], advice)
     elif (dtype := getattr(value, "dtype", None)) is not None:
         problem = f"{what} has elements of type {dtype}, which XLA does not have"
     return explain(ShapeError, subject, problem, [repr(value)[:200]], advice)

@@ -142,3 +142,22 @@ def fill_hook(evaluator: Trace, evaluator_at: Callable[[Any], Trace]) -> None:
 
     ThreadState.trace = property(current, set_current)
     ThreadState.scope = property(scope)  # type: ignore[assignment]  # read like an attribute
+
+
+def symbols_of(size: Any) -> set[str]:
+    """Return the names of the symbols in a size, a number or an expression of symbolic_shape."""
+    return set() if isinstance(size, int) else set(size._get_vars())
+
+
+def size_at(size: Any, values: dict[str, int]) -> int:
+    """Return the value of a size for values of its symbols."""
+    return size if isinstance(size, int) else int(size._evaluate(values))
+
+
+def constraints_hold(size: Any, values: dict[str, int]) -> bool:
+    """Whether values of symbols satisfy the constraints of the symbolic size's scope."""
+    for constraint in () if isinstance(size, int) else size.scope._explicit_constraints:
+        difference = size_at(constraint.diff, values)
+        if difference < 0 or (constraint.cmp.name == "EQ" and difference):
+            return False
+    return True

@@ -3,7 +3,8 @@
 from minixla.interop.exporting import export
 from minixla.interop.from_jax import from_jax
 from minixla.interop.hlo import import_hlo
-from minixla.interop.importing import ImportedFunction, ImportedProgram, import_stablehlo
+from minixla.interop.imported import ImportedFunction, ImportedProgram
+from minixla.interop.importing import import_stablehlo
 
 __all__ = [
     "ImportedFunction",

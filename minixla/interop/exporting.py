@@ -1,17 +1,28 @@
 """export: our functions as bytes that other programs read."""
 
+import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
+import jax.errors
 import jax.export
 
-from minixla.core.errors import MinixlaError, TransformError, check_arguments, explain
+from minixla.core.errors import (
+    MinixlaError,
+    TransformError,
+    check_arguments,
+    explain,
+)
 from minixla.core.tracebacks import api_boundary
 from minixla.extension.libraries import TARGETS
 from minixla.interop.reading import require_flatbuffers
+from minixla.interop.symbolic_export import has_symbolic_sizes, symbolic_function
 from minixla.transforms.arguments import Arguments, checked_function
 from minixla.transforms.jit import jit
 from minixla.typing import PyTree
+
+_JAX = str(Path(jax.__file__ or "").parent)
 
 
 @api_boundary
@@ -29,7 +40,8 @@ def export(
 
     Args:
         fun: a function of pytrees of arrays, jitted or not.
-        *args: arguments, or jax.ShapeDtypeStructs of their shapes.
+        *args: arguments, or jax.ShapeDtypeStructs of their shapes, whose sizes may be symbolic
+            (`jax.export.symbolic_shape`).
         platforms: those that it is compiled for, such as `("cpu", "cuda", "tpu")`; default: the
             one that runs here.
         vjp_order: how many times the reader can take reverse derivatives with `jax.grad`;
@@ -42,7 +54,8 @@ def export(
     Raises:
         TransformError: the function calls back into Python, or reads and writes queues of this
             process; or takes pytrees that jax.export cannot write; or the package flatbuffers,
-            which jax.export needs, is not installed.
+            which jax.export needs, is not installed; or an operation does not allow symbolic
+            sizes, and the message names the operation and its line.
 
     Example:
         >>> written = mx.export(lambda x: x + 1, np.float32(0))
@@ -58,14 +71,27 @@ def export(
         vjp_order=(vjp_order, isinstance(vjp_order, int) and vjp_order >= 0, "a number from 0 on"),
     )
     jitted = fun if hasattr(fun, "lower") else jit(fun)
-    compiled = jax.jit(lambda *a, **k: jitted(*a, **k))
+    disabled = [jax.export.DisabledSafetyCheck.custom_call(target) for target in TARGETS]
+    options: Any = {"platforms": platforms, "disabled_checks": disabled}
+    is_symbolic = has_symbolic_sizes(args, kwargs)
     try:
-        disabled = [jax.export.DisabledSafetyCheck.custom_call(target) for target in TARGETS]
-        options: Any = {"platforms": platforms, "disabled_checks": disabled}
-        exported = jax.export.export(compiled, **options)(*args, **kwargs)
+        exported = _exported(fun if is_symbolic else jitted, options, args, kwargs)
         return bytes(exported.serialize(vjp_order=vjp_order))
-    except MinixlaError:
-        raise
+    except jax.errors.InconclusiveDimensionOperation as error:
+        problem = f"{getattr(fun, '__name__', 'the function')} depends on a symbolic size"
+        details = [str(error).split("\n")[0], f"at {_users_line(error)}"]
+        advice = "State a constraint (symbolic_shape(..., constraints=['b >= 4'])), or export "
+        advice += "one program for each size."
+        raise explain(TransformError, "export", problem, details, advice) from error
+    except MinixlaError as error:
+        if not is_symbolic:
+            raise
+        if vjp_order:
+            advice = "Set vjp_order=0, and export the gradient as a function of its own."
+            problem = "derivatives of our programs with symbolic sizes cannot be written"
+            raise explain(TransformError, "export", problem, (), advice) from error
+        exported = _exported(symbolic_function(fun), options, args, kwargs)
+        return bytes(exported.serialize())
     except (OverflowError, TypeError):
         Arguments("export", fun, args, kwargs).shapes()  # if one is no array it says so
         raise
@@ -78,3 +104,21 @@ def export(
             "Prints, callbacks, infeed and outfeed belong to this process: leave them out. Classes "
             "of pytrees are registered by jax.export.register_pytree_node_serialization.",
         ) from error
+
+
+def _users_line(error: Exception) -> str:
+    """Return the line that compared a symbolic size."""
+    frames = [
+        (frame.f_code.co_filename, number)
+        for frame, number in traceback.walk_tb(error.__traceback__)
+        if not frame.f_code.co_filename.startswith(_JAX)
+    ]
+    file, number = frames[-1]
+    return f"{file}:{number}"
+
+
+def _exported(
+    fun: Callable[..., PyTree], options: Any, args: Any, kwargs: Any
+) -> jax.export.Exported:
+    compiled = jax.jit(lambda *a, **k: fun(*a, **k))
+    return jax.export.export(compiled, **options)(*args, **kwargs)

@@ -22,7 +22,14 @@ from minixla.interop.operations import SIMPLE, TABLE, Translation
 from minixla.interop.refusals import ADVICE, DIALECTS, SUBJECT, callees_first, located
 from minixla.interop.sdy import SDY, Shardings, meshes_of
 from minixla.interop.step import Step
-from minixla.interop.values import BLOCK, UnreadableError, shape_of_type, source_of, sources_of
+from minixla.interop.values import (
+    BLOCK,
+    UnreadableError,
+    shape_of_type,
+    source_of,
+    sources_of,
+    unbounded_sizes,
+)
 from minixla.sharding.mesh import Mesh
 
 #: How each operation is read, by its full name.
@@ -113,6 +120,14 @@ class Module:
                     say(f"function {name}")
                 self.graphs[name] = self._function(name)
         return self.graphs
+
+    @property
+    def has_symbolic_sizes(self) -> bool:
+        """Whether an argument of a function has a symbolic size."""
+        types = [
+            type_ for function in self.functions.values() for type_ in argument_types(function)
+        ]
+        return any(unbounded_sizes(type_) is not None for type_ in dict.fromkeys(types))
 
     @property
     def details(self) -> dict[str, Any]:
@@ -375,13 +390,24 @@ def _functions(module: Any) -> dict[str, Any]:
 
 def _fix_platform(function: Any, builder: Builder, platform: int) -> None:
     """Makes the number of the platform, an input that jax.export adds, a constant."""
-    described = function.attributes.get("arg_attrs", ())
-    for argument, description in zip(
-        function.regions[0].blocks[0].arguments, described, strict=False
-    ):
-        if '"_platform_index"' in str(description):
+    arguments = function.regions[0].blocks[0].arguments
+    for argument, is_index in zip(arguments, is_platform_index(function), strict=True):
+        if is_index:
             shape: Any = shape_of_type(argument.type)
             builder.define(argument, builder.constant(platform, shape))
+
+
+def argument_types(function: Any) -> list[Any]:
+    """Return the MLIR types of a function's arguments."""
+    return ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).inputs
+
+
+def is_platform_index(function: Any) -> list[bool]:
+    """Tell for each argument of a function whether jax.export added it, to tell platforms apart."""
+    count = len(argument_types(function))
+    described = function.attributes.get("arg_attrs", ())
+    flags = ['"_platform_index"' in str(description) for description in described]
+    return flags or [False] * count
 
 
 _CALLEES = {

@@ -119,7 +119,7 @@ def opened(source: Any) -> Opened:
         _check_strings(text.text)
     if is_exported:
         exported = jax.export.deserialize(source)  # type: ignore[arg-type]  # reads any buffer
-    if exported is not None:
+    if exported is not None and not exported.uses_global_constants:  # without symbolic sizes
         exported = replace(exported, mlir_module_serialized=b"")
     return Opened(text._replace(constants=constants | text.constants), exported)
 

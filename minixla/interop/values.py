@@ -47,16 +47,29 @@ def element_of(type_: Any) -> ElementType:
     return kind
 
 
+def unbounded_sizes(type_: Any) -> tuple[int | None, ...] | None:
+    """The sizes of an array type, None for each that has no bound; None if all have one."""
+    if not isinstance(type_, ir.RankedTensorType):
+        return None
+    pairs = zip(type_.shape, _bounds(type_), strict=True)
+    sizes = tuple([None if (size, bound) == (_DYNAMIC, "?") else size for size, bound in pairs])
+    return sizes if None in sizes else None
+
+
+def _bounds(type_: Any) -> list[str]:
+    encoding = type_.encoding
+    found = _BOUNDS.search(str(encoding)) if encoding is not None else None
+    return [bound.strip() for bound in found[1].split(",")] if found else ["?"] * type_.rank
+
+
 def _array_shape(type_: Any) -> Shape:
     kind = element_of(type_)
     sizes = type_.shape
     if _DYNAMIC not in sizes:
         return Shape(kind, sizes)
-    encoding = type_.encoding
-    found = _BOUNDS.search(str(encoding)) if encoding is not None else None
-    bounds = found[1].split(",") if found else ["?"] * len(sizes)
+    bounds = _bounds(type_)
     flags = [size == _DYNAMIC for size in sizes]
-    if any(flag and bound.strip() == "?" for flag, bound in zip(flags, bounds, strict=True)):
+    if unbounded_sizes(type_) is not None:
         raise ValueError(f"{_short(type_)} has a dimension without a bound")
     pairs = zip(flags, sizes, bounds, strict=True)
     return Shape(kind, [int(bound) if flag else size for flag, size, bound in pairs], flags)

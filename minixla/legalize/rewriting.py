@@ -95,7 +95,8 @@ class _Pass:
         if not values:
             return graph
         notes = graph.annotations and self._notes(graph.annotations)
-        return Graph(graph.inputs, self.instructions, self.all(graph.outputs), graph.name, notes)
+        outputs, paths = self.all(graph.outputs), graph.paths
+        return Graph(graph.inputs, self.instructions, outputs, graph.name, notes, paths)
 
     def all(self, values: Iterable[Value]) -> tuple[Value, ...]:
         """Return the new values for values of the old graph."""

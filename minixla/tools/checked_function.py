@@ -11,6 +11,7 @@ from jax.tree_util import keystr, tree_unflatten
 
 from minixla import transforms
 from minixla.core import Graph, Shape, shape_of
+from minixla.core.annotations import Paths
 from minixla.core.element_types import ElementType
 from minixla.core.errors import DerivativeError, TransformError, explain, too_large
 from minixla.core.shapes import ADDRESS_SPACE
@@ -21,6 +22,7 @@ from minixla.tools.graph_parts import inexact_part, inlined, is_inexact
 from minixla.tools.oracle_values import Opinion
 from minixla.tools.reports import KINDS
 from minixla.transforms import make_graph
+from minixla.transforms.pytree_paths import check_leaves
 from minixla_ops.programs.runs_programs import SpansDevices
 
 _SUBJECT = "cross_check"
@@ -79,7 +81,9 @@ class CheckedFunction:
         self._programs: dict[str, Program] = {}
         #: The error of a derivative rule, by the kind of the program.
         self.raised: dict[str, Exception] = {}
-        self.graph = make_graph(flat)(*leaves)
+        check_leaves(_SUBJECT, leaves, self.input_names)
+        graph = make_graph(flat)(*leaves)
+        self.graph = graph.with_paths(Paths(self.input_names, output_names))
         self._refuse()
         #: The leaves of the arguments, of the types that the graph takes, and which are inexact.
         inputs: list[Any] = list(self.graph.input_shapes)

@@ -2,6 +2,7 @@
 
 import argparse
 import io
+import itertools
 import re
 import sys
 import warnings
@@ -15,11 +16,12 @@ import numpy as np
 
 from minixla import interop
 from minixla.core import Graph, Shape
-from minixla.core.errors import ImportError_
+from minixla.core.errors import ImportError_, TransformError
 from minixla.interop import ImportedProgram
 from minixla.interop.hlo.reading import is_serialized
 from minixla.interop.sharding_passes import read_program as read_sharded
 from minixla.interop.sharding_passes import run_pass
+from minixla.interop.symbolic import SymbolicProgram
 from minixla.tools.command_line import BadInput
 from minixla_ops.helpers.tuple_operations import without_tuples
 
@@ -27,6 +29,7 @@ from minixla_ops.helpers.tuple_operations import without_tuples
 _COMMENT = re.compile(rb"\s*(?://[^\n]*\n)?")
 # Commands that read arguments and write results as array files.
 _EVALUATING = "run", "grad", "vmap", "check", "cost"
+_STATIC = "--shapes is for programs with symbolic sizes; this one has none"
 # What NumPy raises besides for a damaged archive.
 _DAMAGES = zipfile.BadZipFile, zlib.error, MemoryError
 
@@ -60,6 +63,8 @@ def _read(options: argparse.Namespace) -> ImportedProgram:
     drops = options.drop_shardings
     try:
         if is_hlo(source):
+            if options.shapes is not None:
+                raise BadInput(_STATIC)
             if options.function is not None:
                 raise BadInput("--function is for StableHLO modules; HLO has one entry")
             if getattr(options, "passes", None):
@@ -70,7 +75,11 @@ def _read(options: argparse.Namespace) -> ImportedProgram:
             source = options.text = _after_passes(options, source)
         shardings = "drop" if drops else "keep"
         read = interop.import_stablehlo(source, function=options.function, shardings=shardings)
-    except ImportError_ as error:
+        if isinstance(read, SymbolicProgram):
+            read = read.with_sizes(_sizes(options, read))
+        elif options.shapes is not None:
+            raise BadInput(_STATIC)
+    except (ImportError_, TransformError) as error:
         # In the words of the command line.
         said = re.sub(r"^import_\w+: ", "", str(error)).replace("function=", "--function")
         said = said.replace('shardings="drop"', "--drop-shardings")
@@ -80,6 +89,28 @@ def _read(options: argparse.Namespace) -> ImportedProgram:
     return ImportedProgram(
         flat(read.graph), {name: flat(function.graph) for name, function in read.functions.items()}
     )
+
+
+def _sizes(options: argparse.Namespace, program: SymbolicProgram) -> list[Any]:
+    """Return the sizes of the arrays that a program with symbolic sizes takes, None if static."""
+    if options.shapes is not None:
+        return options.shapes
+    if not getattr(options, "arguments", ()):
+        raise BadInput(
+            f"{options.program} has symbolic sizes, {program.signature}: name their values, as in "
+            "--shapes 3x4,4x2, or files of arguments if the command takes them"
+        )
+    axes = getattr(options, "in_axes", [None]) or [0]
+    pairs = zip(_given_arrays(options), itertools.cycle(axes), strict=False)
+    return [_without_axis(array.shape, axis) for (_, array), axis in pairs]
+
+
+def _without_axis(shape: tuple[int, ...], axis: int | None) -> tuple[int, ...]:
+    """Return the shape of one element of a batch."""
+    if axis is None or not -len(shape) <= axis < len(shape):
+        return shape
+    axis %= len(shape)
+    return (*shape[:axis], *shape[axis + 1 :])
 
 
 def _hlo_source(source: bytes) -> str | bytes:

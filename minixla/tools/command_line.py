@@ -179,6 +179,11 @@ def _words_of_several() -> list[Parser]:
     program.add_argument("program", help=what)
     what = "the function of the module; default: main"
     program.add_argument("--function", metavar="NAME", help=what)
+    what = (
+        "sizes of the arrays that a program with symbolic sizes takes, such as 3x4,4x2; - for one "
+    )
+    what += "that is static. Default: those of the files of arguments"
+    program.add_argument("--shapes", type=_shapes, metavar="3x4,4x2", help=what)
     what = "read a program for several devices without what it says of their shares"
     program.add_argument("--drop-shardings", action="store_true", help=what)
     program.add_argument("--json", action="store_true", help="print JSON")
@@ -213,6 +218,18 @@ def _listed(kind: str, words: dict[str, Any], text: str) -> list[Any]:
         return [words[part] if part in words else int(part) for part in parts]
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no list {kind}") from None
+
+
+def _shapes(text: str) -> list[list[int] | None]:
+    """Shapes with commas between them, each of which has sizes with an x between them, or is -."""
+    parts = [part.strip().lower() for part in text.split(",")]
+    try:
+        shapes = [None if part == "-" else list(map(int, part.split("x"))) for part in parts]
+        if all(size >= 0 for shape in shapes for size in shape or ()):
+            return shapes
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"{text!r} is not a list of shapes such as 3x4,4x2")
 
 
 def _look_for_files(options: argparse.Namespace) -> None:

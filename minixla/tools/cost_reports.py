@@ -18,10 +18,11 @@ from minixla.sharding.mesh import Mesh
 from minixla.tools.costs import Cost, byte_count, graph_cost, instruction_cost, peak_bytes, summed
 from minixla.tools.graph_parts import inlined
 from minixla.tools.layouts import layouts
-from minixla.transforms import jit, make_graph
+from minixla.transforms import jit
+from minixla.transforms.evaluation import graph_of
 from minixla.transforms.layouts import mesh_in_force
 
-# The most instructions of a device that a report shows.
+# The most instructions of a device, and the most arguments, that a report shows.
 _SHOWN = 20
 
 
@@ -32,6 +33,14 @@ class CostRow(NamedTuple):
     count: int  # what a loop runs is counted with the loop
     flops: int
     transcendentals: int
+    bytes: int
+
+
+class ArgumentRow(NamedTuple):
+    """An argument's leaf."""
+
+    argument: str  # its path, such as `args[0]['w']`
+    shape: str
     bytes: int
 
 
@@ -61,6 +70,7 @@ class CostReport(Report):
     xla: dict[str, float]
     platform: str = ""  # what XLA compiled for, where that is not this machine
     device_rows: Sequence[DeviceRow] = ()  # by cycles, where XLA estimates them
+    arguments: Sequence[ArgumentRow] = ()  # in the order of the call, where paths are known
 
     def _shown(self) -> tuple[str, list[Table], list[str]]:
         total = dict(zip(Cost._fields, self.total[:3], strict=False)) | self.memory
@@ -69,6 +79,10 @@ class CostReport(Report):
         if self.rows:
             cells = [[row.operation, *[f"{count:,}" for count in row[1:]]] for row in self.rows]
             tables.insert(0, Table(CostRow._fields, cells))
+        if len(self.arguments) > 1:
+            largest = sorted(self.arguments, key=lambda row: -row.bytes)[:_SHOWN]
+            cells = [[row.argument, row.shape, f"{row.bytes:,}"] for row in largest]
+            tables.append(Table(ArgumentRow._fields, cells))
         if self.platform:
             title += f"; XLA's for a device of {self.platform}"
             sums += [[n, "", shown_number(self.xla[n])] for n in _COMPILED if n in self.xla]
@@ -113,8 +127,11 @@ def cost(
     with mesh_in_force(_state.mesh or chips):
         # `graph` of an imported program is the Graph itself.
         staged: Any = getattr(fun, "graph", None)
-        staged = staged if callable(staged) else make_graph(fun)
-        graph = staged(*args, **kwargs)
+        graph: Graph = (
+            staged(*args, **kwargs)  # pyright: ignore[reportAssignmentType]  # a method of ours
+            if callable(staged)
+            else graph_of("cost", fun, args, kwargs)
+        )
     if platform is None or graph.meshes:
         return cost_report(graph, platform=platform)
     jitted = fun if hasattr(fun, "lower") else jit(fun)
@@ -197,7 +214,10 @@ def _report(
         costs.setdefault(step.op.builder_name, []).append(instruction_cost(step))
     own = [CostRow(name, len(cost), *summed(cost)[:3]) for name, cost in costs.items()]
     own.sort(key=lambda row: (-row.flops, -row.transcendentals, -row.bytes))
-    return CostReport(graph.name, own, graph_cost(graph), memory, xla or {}, where, rows)
+    pairs = zip(graph.paths.arguments, graph.input_shapes, strict=False)
+    arguments = [ArgumentRow(path, str(shape), byte_count([shape])) for path, shape in pairs]
+    total = graph_cost(graph)
+    return CostReport(graph.name, own, total, memory, xla or {}, where, rows, arguments)
 
 
 _INSTRUCTION = re.compile(r"^ +(?:ROOT )?%?(\S+) = (\(.*?\)|\S+) ([a-z][\w\-]*)\(")

@@ -68,7 +68,7 @@ def _boxes(program: Graph, names: dict[Any, str], most: int) -> list[str]:
     outputs = map(str, program.output_shapes[:8])
     add_box(id(program), "shape=ellipse, style=filled", "result", *outputs)
     for index, value in enumerate(program.inputs):
-        label = [f"input {index}", str(value.shape), *layouts([value])]
+        label = [program.paths.argument(index), str(value.shape), *layouts([value])]
         add_box(id(value), "shape=ellipse, style=filled", *label)
     drawn = program.instructions[: max(most - len(names), 0)]
     for step in drawn:

@@ -43,7 +43,7 @@ from minixla.tools.overlays import (
 from minixla.tools.program_files import Part, opened
 from minixla.tools.reports import CrossCheckReport
 from minixla.tools.source_lines import SourceLines
-from minixla.transforms.evaluation import make_graph
+from minixla.transforms.evaluation import graph_of
 
 _SUBJECT = "explore"
 _PACKAGE = "model_explorer"
@@ -159,9 +159,10 @@ def explore(
     if report is not None and args:
         problem, advice = "a report comes with arguments", "It has the check's: give it alone."
         raise explain(AttributeValueError, _SUBJECT, problem, (), advice)
-    graph = fun if isinstance(fun, Graph) else getattr(fun, "graph", None)
+    graph: Any = fun if isinstance(fun, Graph) else getattr(fun, "graph", None)
     if not isinstance(graph, Graph):
-        graph = (graph or make_graph(fun))(*args)  # type: ignore[arg-type]  # no Graph
+        function: Any = fun
+        graph = graph(*args) if callable(graph) else graph_of(_SUBJECT, function, args)
     leaves = flatten(tuple(args))[0] if report is None else report.operands
     operands = _operands(graph, leaves) if overlays else []
     how: dict[str, Any] = {"port": port, "browser": browser, "report": report}
@@ -230,7 +231,7 @@ def shown_parts(
         graph = layouts(graph).graph
     if report is None and "findings" in measured:
         report = cross_check(_program(graph), *operands)
-        graph = report.graph
+        graph = report.graph.with_paths(graph.paths)
     parts = opened(graph)
     made, notes = [*cost_overlays(parts), *layout_overlays(parts)], []
     with shown_progress(_SUBJECT) as say:

@@ -101,7 +101,7 @@ def inlined(graph: Graph, unfolds: Callable[[Instruction], bool] = is_call) -> G
             again.place = outside, number
             made.append(again)
             values.update(zip(step.results, again.results, strict=True))
-    return Graph(inputs, made, read(graph.outputs), graph.name)
+    return Graph(inputs, made, read(graph.outputs), graph.name, paths=graph.paths)
 
 
 def alone_at(step: Instruction, operands: Sequence[Any]) -> tuple[Graph, list[Any]] | None:

@@ -4,11 +4,11 @@ import os
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from html import escape
-from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from minixla.core.annotations import UNNAMED, Paths
 from minixla.core.errors import AttributeValueError, check_arguments, explain
 from minixla.core.graph import Graph
 from minixla.core.shapes import Shape
@@ -95,16 +95,14 @@ class Layouts:
         rows: a Row for each argument, result of an instruction, and result of the function.
     """
 
-    def __init__(
-        self, program: Program, arguments: Sequence[str] = (), results: Sequence[str] = ()
-    ) -> None:
-        self.program = program
-        self.rows = list(_rows(program, arguments, results))
+    def __init__(self, program: Program, paths: Paths = UNNAMED) -> None:
+        self.program, self._paths = program, paths
+        self.rows = list(_rows(program, paths))
 
     @cached_property
     def graph(self) -> Graph:
         """The program as a graph with its annotations: `.stablehlo()` is what Shardy prints."""
-        return self.program.graph()
+        return self.program.graph().with_paths(self._paths)
 
     @property
     def arguments(self) -> list[TensorSharding | None]:
@@ -173,19 +171,12 @@ class Layouts:
         return f"<Layouts of {len(self.rows)} values>"
 
 
-def layouts(
-    graph: Graph,
-    engine: str = "native",
-    arguments: Sequence[str] = (),
-    results: Sequence[str] = (),
-) -> Layouts:
+def layouts(graph: Graph, engine: str = "native") -> Layouts:
     """How every value of a graph lies over devices, from what it says of some.
 
     Args:
         graph: with constraints, manual computations or annotations.
         engine: `native`, or `shardy` for Shardy's own passes, in a process of their own.
-        arguments: the names of the graph's inputs in the table; default: their numbers.
-        results: the names of its outputs.
 
     Returns:
         Layouts: printed, a table of instructions with what each result's dimensions are cut by.
@@ -199,7 +190,7 @@ def layouts(
         >>> f = lambda x: mx.sharding.constrain(x, jax.P("x"), mesh=mesh) + 1
         >>> found = mx.sharding.layouts(mx.make_graph(f)(np.float32([1, 2])))
         >>> print(str(found).splitlines()[-1])
-        result 0 = %3           f32[2]  [{x, ?}]  f32[1]              4
+        result = %3             f32[2]  [{x, ?}]  f32[1]              4
     """
     check_arguments(
         "layouts", graph=(graph, isinstance(graph, Graph), "a Graph: mx.make_graph(f)(x)")
@@ -216,11 +207,11 @@ def layouts(
     if engine == "native":
         for name in _PASSES:
             PASSES[name](program)
-        return Layouts(program, arguments, results)
+        return Layouts(program, graph.paths)
     text = str(program)
     for name in _PASSES:
         text = shardy_pass(text, name)
-    return Layouts(read_program(text), arguments, results)
+    return Layouts(read_program(text), graph.paths)
 
 
 def _is_written(graph: Graph) -> bool:
@@ -233,20 +224,22 @@ def _is_written(graph: Graph) -> bool:
     return is_known and all(map(_is_written, graph.computations))
 
 
-def _rows(program: Program, arguments: Sequence[str], results: Sequence[str]) -> Iterator[Row]:
+def _rows(program: Program, paths: Paths) -> Iterator[Row]:
     for function in program.functions.values():
         names: dict[Value, str] = {}
         is_main = function is program.main
-        paths, ends = (arguments, results) if is_main else ((), ())
-        for value, path in zip_longest(function.inputs, paths[: len(function.inputs)]):
+        called = paths if is_main else UNNAMED
+        for index, value in enumerate(function.inputs):
             names[value] = f"%arg{value.index}"
-            yield _row(0, f"{names[value]} {path or 'argument'}", value, sharding_of(value), None)
+            path = called.argument(index) if index < len(called.arguments) else "argument"
+            yield _row(0, f"{names[value]} {path}", value, sharding_of(value), None)
         yield from _rows_of(function, 0, names)
         pairs = zip(function.outputs, function.output_shardings, strict=True)
         for number, (value, sharding) in enumerate(pairs):
             placement = sharding or sharding_of(value)
-            path = ends[number] if number < len(ends) else f"result {number}"
-            yield _row(0, f"{path} = {names.get(value, '')}", value, placement, None)
+            yield _row(
+                0, f"{called.result(number)} = {names.get(value, '')}", value, placement, None
+            )
 
 
 def _rows_of(block: Block, depth: int, names: dict[Value, str]) -> Iterator[Row]:

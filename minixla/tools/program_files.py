@@ -25,7 +25,7 @@ class Node(NamedTuple):
 
     Attributes:
         id: its name in the picture, such as `4` or, in a program that instruction 4 runs, `4.0.2`.
-        label: what it is: `dot_general`, `input 0`, `results`.
+        label: what it is: `dot_general`, `args[0]['w']` (`input 0` if no path is known), `results`.
         groups: those around it, the outermost first.
         attributes: what is said of it, by name.
         reads: for each operand the node that makes it and which of its results that is, and what
@@ -86,7 +86,8 @@ class Part(NamedTuple):
         notes = self.graph.annotations.values if self.graph.annotations else {}
         above = [(self.owner, 0, "run by")] if self.owner else []
         for number, value in enumerate(self.graph.inputs):
-            name, label, text = self.input_name(number), f"input {number}", str(value.shape)
+            name, label = self.input_name(number), self.graph.paths.argument(number)
+            text = str(value.shape)
             layout = {"layout": str(notes[value])} if value in notes else {}
             made[value] = name, 0
             yield Node(name, label, self.groups, {"shape": text} | layout, above, [text])
@@ -102,7 +103,11 @@ class Part(NamedTuple):
             said |= {"layout": ", ".join(layouts)} if layouts else {}
             groups, label = (*self.groups, *_place(step)), step.op.builder_name
             yield Node(name, label, groups, said, reads, list(map(str, step.shapes)), step)
-        reads = [(*made[value], str(index)) for index, value in enumerate(self.graph.outputs)]
+        results = self.graph.paths.results or range(len(self.graph.outputs))
+        reads = [
+            (*made[value], str(label))
+            for value, label in zip(self.graph.outputs, results, strict=True)
+        ]
         shapes = ", ".join(map(str, self.graph.output_shapes))
         yield Node(f"{self.path}results", "results", self.groups, {"shape": shapes}, reads, [])
 

@@ -1,12 +1,13 @@
 """reference: a function evaluated in NumPy. make_graph: the graph of a function."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Literal, overload
 
 import jax.core
 import numpy as np
 
+from minixla.core.annotations import Paths
 from minixla.core.argument_kinds import checks_kinds
 from minixla.core.errors import ConcretizationError, ShapeError, explain, too_large
 from minixla.core.graph import Graph
@@ -14,6 +15,7 @@ from minixla.core.shapes import AnyShape, Shape, TupleValue, shape_of_data
 from minixla.core.tracebacks import api_boundary
 from minixla.core.tracing import Tracer, _state, default_trace, shape_of, under
 from minixla.engine import eval_context, random_keys
+from minixla.engine.float0 import structure_places
 from minixla.reference_evaluator.trace import ReferenceTrace, ReferenceTracer
 from minixla.transforms.arguments import Arguments, check_marks, in_place_of, misfit
 from minixla.transforms.staging import Staged, traced
@@ -126,13 +128,13 @@ def make_graph(
     check_marks("make_graph", fun, static_argnums=static_argnums)
 
     @in_place_of(fun, "make_graph")
-    def graph_of(*args: PyTree, **kwargs: PyTree) -> PyTree:
+    def staged_graph(*args: PyTree, **kwargs: PyTree) -> PyTree:
         staged = closed(Arguments.besides("make_graph", fun, args, kwargs, static_argnums))
         if not return_shape:
             return staged.graph
         return staged.graph, _described("make_graph", staged)
 
-    return graph_of
+    return staged_graph
 
 
 @api_boundary
@@ -184,11 +186,23 @@ def ensure_compile_time_eval() -> Iterator[None]:
 def closed(arguments: Arguments) -> Staged:
     """A function traced for arguments, which reads no values besides."""
     staged = traced(arguments.apply, arguments.signature(), arguments.name, open_inputs=True)
+    paths = Paths(arguments.paths(), structure_places("result", staged.result_tree))
+    staged = staged._replace(graph=staged.graph.with_paths(paths))
     if staged.read:
         problem = "the function reads traced values of an enclosing function"
         advice = "A graph is closed: pass the values as arguments."
         raise misfit("make_graph", problem, [repr(tracer) for tracer in staged.read], advice)
     return staged
+
+
+def graph_of(
+    subject: str,
+    fun: Function,
+    args: Sequence[PyTree],
+    kwargs: Mapping[str, PyTree] | None = None,
+) -> Graph:
+    """The graph of a function for arguments; errors name the tool that traces it, `subject`."""
+    return closed(Arguments(subject, fun, args, kwargs or {})).graph
 
 
 def _described(subject: str, staged: Staged) -> PyTree:

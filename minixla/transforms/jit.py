@@ -23,7 +23,6 @@ from minixla.core.state import restore_state
 from minixla.core.tracebacks import api_boundary, hide_frames
 from minixla.core.tracing import _state, not_a_value, shape_of
 from minixla.engine import forget_traces, jitted, lowered, raise_ours, stage_for_jax
-from minixla.engine.float0 import structure_places
 from minixla.transforms import arguments
 from minixla.transforms.evaluation import closed
 from minixla.transforms.layouts import JitLayouts
@@ -242,8 +241,4 @@ class _Nested:
         `print` shows a table, `.collectives()` which exchanges between devices follow,
         `.draw(path)` draws, `.graph` is the annotated program. Nothing is compiled.
         """
-        arguments, _ = self._static.split("jit", args, kwargs)
-        staged = closed(arguments)
-        graph = self._layouts.annotated(staged.graph, arguments, staged.result_tree)
-        results = structure_places("result", staged.result_tree)
-        return hooks.layouts(graph.pruned(), arguments.paths(), results)
+        return hooks.layouts(self.graph(*args, **kwargs).pruned())

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeAlias
 
 import jax
 from jax.core import Tracer as JaxTracer
 from jax.sharding import NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
+from jax.tree_util import keystr, tree_map_with_path
 
 from minixla.core.attributes import Attribute, attribute
 from minixla.core.errors import ShardingError, check_arguments, explain
@@ -23,6 +25,7 @@ from minixla.core.tracing import (
     shape_of,
     weak_type_of,
 )
+from minixla.engine.float0 import structure_places
 from minixla.engine.meshes import abstract_mesh, is_here, jax_mesh
 from minixla.engine.program_keys import mesh_key
 from minixla.engine.random_keys import flatten, is_key
@@ -32,6 +35,7 @@ from minixla.sharding.mesh import MESH_NAME, Mesh
 from minixla.sharding.operations import Identity, ShardingConstraint
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.transforms.arguments import Arguments, flatten_prefix, misfit, named_after
+from minixla.transforms.pytree_paths import Places, naming
 from minixla.transforms.typed_functions import Function
 from minixla.typing import ArrayLike, PyTree
 from minixla_ops.programs.runs_programs import SpansDevices
@@ -146,7 +150,7 @@ def constrain(x: PyTree, sharding: PyTree, *, mesh: MeshLike | None = None) -> P
         >>> mx.jit(lambda x: mx.sharding.constrain(x, jax.P("x"), mesh=mesh))(np.float32([1, 2]))
         Array([1., 2.], dtype=float32)
     """
-    return _constrained("constrain", "sharding", x, sharding, mesh)
+    return _constrained("constrain", "sharding", "x", x, sharding, mesh)
 
 
 @api_boundary
@@ -193,7 +197,7 @@ def device_put(
             raise
     lifted = jax.tree.map(lambda leaf: _state.trace.lift(leaf, subject), x)
     places = jax.tree.map(_as_sharding, device, is_leaf=_is_leaf)
-    return _constrained(subject, "device", lifted, places, None)
+    return _constrained(subject, "device", "x", lifted, places, None)
 
 
 def _as_sharding(place: object) -> object:
@@ -206,13 +210,16 @@ def placed(value: PyTree, place: object, name: str = "device") -> PyTree:
     if not isinstance(place, (*_KNOWN, type(None))):
         problem, advice = f"{name} is neither a device nor a sharding", "Give one of jax.devices()."
         raise misfit("placement", problem, [f"{name} = {place!r}"], advice)
-    return _constrained("placement", name, value, place, None)
+    return _constrained("placement", name, "the array", value, place, None)
 
 
 def _constrained(
-    subject: str, name: str, values: PyTree, shardings: PyTree, mesh: MeshLike | None
+    subject: str, name: str, label: str, values: PyTree, shardings: PyTree, mesh: MeshLike | None
 ) -> PyTree:
-    """A pytree whose arrays have the layouts of a prefix tree, in which None says nothing."""
+    """A pytree whose arrays have the layouts of a prefix tree, in which None says nothing.
+
+    `name` is the argument that gives the layouts; errors call the pytree `label`.
+    """
     if shardings is None:
         return values
     leaves, tree = flatten(values)
@@ -222,7 +229,9 @@ def _constrained(
             if isinstance(sharding, SingleDeviceSharding):
                 placed = DevicePlacement(sharding)(value)
             else:
-                sharding_wanted = tensor_sharding(subject, sharding, shape_of(value, subject), mesh)
+                shape = shape_of(value, subject)
+                with naming(lambda: structure_places(label, tree), index):
+                    sharding_wanted = tensor_sharding(subject, sharding, shape, mesh)
                 placed = ShardingConstraint(sharding_wanted)(_moved(value, sharding_wanted))
             leaves[index] = _state.trace.weakly(placed) if weak_type_of(value) else placed
     return jax.tree.unflatten(tree, leaves)
@@ -288,19 +297,20 @@ class JitLayouts:
         mesh = Mesh.of(self._mesh)
         device_mesh = jax_mesh(mesh) if is_here(mesh) else abstract_mesh(mesh)
 
-        def named(sharding: object) -> object:
+        def named(path: Sequence[object], sharding: object) -> object:
             if isinstance(sharding, TensorSharding):
                 sharding = PartitionSpec(
                     *[_entry(sharding, dimension) for dimension in sharding.spec()]
                 )
             if not isinstance(sharding, PartitionSpec):
                 return sharding
-            TensorSharding.from_spec(mesh, sharding, len(sharding))  # in our words, what is none
+            with naming(lambda: [f"{side}{keystr(tuple(path))}"], 0):
+                TensorSharding.from_spec(mesh, sharding, len(sharding))  # raises our error
             return NamedSharding(device_mesh, sharding)
 
         options = {name: value for name, value in self.options.items() if name != "mesh"}
-        for name in {"in_shardings", "out_shardings"} & options.keys():
-            options[name] = jax.tree.map(named, options[name], is_leaf=_is_leaf)
+        for side in {"in_shardings", "out_shardings"} & options.keys():
+            options[side] = tree_map_with_path(named, options[side], is_leaf=_is_leaf)
         return options
 
     def laid_out(self, fun: Function) -> Function:
@@ -312,8 +322,9 @@ class JitLayouts:
                 problem = "in_shardings and arguments by name do not go together"
                 details = [f"by name: {', '.join(kwargs)}", f"in_shardings = {in_side}"]
                 raise misfit("jit", problem, details, "Give the arguments by position.")
-            args = _constrained("jit", "in_shardings", args, in_side, mesh)
-            return _constrained("jit", "out_shardings", fun(args, kwargs), wanted, mesh)
+            args = _constrained("jit", "in_shardings", "args", args, in_side, mesh)
+            result = fun(args, kwargs)
+            return _constrained("jit", "out_shardings", "the result", result, wanted, mesh)
 
         return fun if in_side is None and wanted is None else between
 
@@ -331,14 +342,16 @@ class JitLayouts:
         wanted, outputs = self._side("out_shardings"), [None] * len(graph.outputs)
         if wanted is not None:
             outputs = _listed("jit", "out_shardings", tree, wanted)
-        inputs = self._noted("argument", [value.shape for value in graph.inputs], placed)
-        outputs = self._noted("result", graph.output_shapes, outputs)
+        ends = partial(structure_places, "the result", tree)
+        inputs = self._noted(arguments.where, [value.shape for value in graph.inputs], placed)
+        outputs = self._noted(ends, graph.output_shapes, outputs)
         pairs = zip(graph.inputs, inputs, strict=True)
         values = {value: sharding for value, sharding in pairs if sharding is not None}
         if not values and all(output is None for output in outputs):
             return graph
         notes = Annotations(values, tuple(outputs))
-        return Graph(graph.inputs, graph.instructions, graph.outputs, graph.name, notes)
+        parts = graph.inputs, graph.instructions, graph.outputs
+        return Graph(*parts, graph.name, notes, graph.paths)
 
     def check_mesh(self) -> None:
         """Raises ShardingError where the mesh has more devices than there are: nothing runs."""
@@ -350,7 +363,7 @@ class JitLayouts:
         self.check_mesh()
         shardings = self._of_arguments(arguments)
         shapes = [shape_of(leaf, "jit") for leaf in arguments.leaves[: len(shardings)]]
-        self._noted("argument", shapes, shardings)
+        self._noted(arguments.where, shapes, shardings)
 
     def _of_arguments(self, given: Arguments) -> list[Any]:
         """What they say of each argument; nothing where they say nothing of any."""
@@ -358,16 +371,17 @@ class JitLayouts:
         return [] if arguments is None else _listed("jit", "in_shardings", tree, arguments)
 
     def _noted(
-        self, kind: str, shapes: Sequence[AnyShape], shardings: Sequence[Any]
+        self, where: Places, shapes: Sequence[AnyShape], shardings: Sequence[Any]
     ) -> list[TensorSharding | None]:
-        """Shardings of ours for arrays of a `kind`, which they must fit."""
+        """Return shardings of ours for arrays, which they must fit; `where` names the arrays."""
         noted: list[TensorSharding | None] = []
-        for number, (shape, sharding) in enumerate(zip(shapes, shardings, strict=True)):
+        for index, (shape, sharding) in enumerate(zip(shapes, shardings, strict=True)):
             if isinstance(sharding, SingleDeviceSharding):
                 sharding = _on_device(sharding)
             elif sharding is not None:
-                sharding = tensor_sharding("jit", sharding, shape, self._mesh)
-                check_pieces("jit", f"{kind} {number}", shape, sharding)
+                with naming(where, index):
+                    sharding = tensor_sharding("jit", sharding, shape, self._mesh)
+                check_pieces("jit", where, index, shape, sharding)
             noted.append(sharding)
         return noted
 
@@ -380,13 +394,19 @@ def _entry(sharding: TensorSharding, entry: object) -> object:
     return PartitionSpec.UNCONSTRAINED if entry is ... else entry
 
 
-def check_pieces(subject: str, name: str, shape: AnyShape, sharding: TensorSharding) -> None:
-    """Raises ShardingError where devices would have pieces of different sizes of an array."""
+def check_pieces(
+    subject: str, where: Places, index: int, shape: AnyShape, sharding: TensorSharding
+) -> None:
+    """Raises ShardingError where devices would have pieces of different sizes of an array.
+
+    `where` names the arrays, of which this is the one at `index`.
+    """
     if not isinstance(shape, Shape) or sharding.mesh.is_maximal:
         return
     for number, (size, parts) in enumerate(zip(shape.dimensions, sharding.parts, strict=True)):
         if size % size_of(parts):
             axes = " * ".join([f"{part.name}={part.size}" for part in parts])
+            name = where()[index]
             problem = f"dimension {number} of {name}, of size {size}, has no "
             problem += f"{size_of(parts)} equal pieces"
             details = [f"{name}: {shape}", f"sharding: {sharding}", f"axes: {axes}"]

@@ -2,10 +2,11 @@
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from minixla.core.errors import MinixlaError, TransformError, explain
+from minixla.core.errors import MinixlaError, ShardingError, TransformError, explain
 from minixla.core.shapes import AnyShape, TupleValue
 from minixla.core.tracing import Tracer, _state, check_value, not_a_value, shape_of, shape_of_data
 from minixla.engine.float0 import structure_places
@@ -89,6 +90,19 @@ def _each(
     except MinixlaError:
         for leaf, place in zip(leaves, where(), strict=True):
             check_leaf(leaf, subject, place)
+        raise
+
+
+@contextmanager
+def naming(where: Places, index: int) -> Iterator[None]:
+    """Add to errors about a sharding, raised inside a `with` block, the leaf that it is for."""
+    try:
+        yield
+    except ShardingError as error:
+        first, *rest = str(error).split("\n")
+        place = where()[index]
+        if place not in str(error):
+            error.args = ("\n".join([first, f"  for {place}", *rest]),)
         raise
 
 

@@ -4,7 +4,7 @@ import functools
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from jax.sharding import PartitionSpec
@@ -37,6 +37,7 @@ from minixla.transforms.evaluation import make_graph
 from minixla.transforms.jit import Compiled
 from minixla.transforms.layouts import JitLayouts, MeshLike, check_pieces, known_mesh
 from minixla.transforms.named_axes import MeshAxis, mapped_axis
+from minixla.transforms.pytree_paths import Places, naming
 from minixla.transforms.staging import Staged, stage_once
 from minixla.transforms.typed_functions import Function, Parameters, Result
 from minixla.typing import Array, PyTree
@@ -122,11 +123,12 @@ def shard_map(
         mesh_here = known_mesh("shard_map", mesh)
         manual = _manual_axes(mesh_here, names)
         arguments = Arguments.besides("shard_map", function, args, {}, ())
-        shapes = [shape_of(leaf, "shard_map") for leaf in arguments.leaves]
+        shapes = arguments.shapes()
         specs = flatten_prefix("shard_map", "in_specs", args, in_specs, "a spec", _is_spec)
-        sides = [_side(mesh_here, *pair, manual) for pair in zip(shapes, specs, strict=True)]
+        pairs = list(zip(shapes, specs, strict=True))
+        sides = _sides(mesh_here, pairs, manual, arguments.where)
         pieces = [
-            _piece(shape, sharding, index)
+            _piece(shape, sharding, arguments.where, index)
             for index, (shape, sharding) in enumerate(zip(shapes, sides, strict=True))
         ]
         static = [("mesh", mesh_here), ("axis_names", manual)]
@@ -140,7 +142,8 @@ def shard_map(
             _side(mesh_here, shape_of(value), PartitionSpec(), manual) for value in staged.read
         ]
         described = staged.described_by("shard_map", "out_specs", out_specs, "a spec", _is_spec)
-        wanted = tuple([_side(mesh_here, *pair, manual) for pair in described])
+        ends = functools.partial(structure_places, "the result", staged.result_tree)
+        wanted = tuple(_sides(mesh_here, described, manual, ends))
         graph, given_sides = staged.graph, (*everywhere, *sides)
         cut = tuple([_names(side, manual)[0] for side in given_sides])
         alike = tuple([_names(sharding, manual)[1] for sharding in wanted])
@@ -209,6 +212,17 @@ def _names(sharding: TensorSharding, manual: tuple[str, ...]) -> list[tuple[str,
     return [tuple([name for name in manual if (name in used) is flag]) for flag in (True, False)]
 
 
+def _sides(
+    mesh: Mesh, described: Sequence[tuple[AnyShape, Any]], manual: tuple[str, ...], where: Places
+) -> list[TensorSharding]:
+    """Return what specs mean for arrays of shapes; `where` names the arrays."""
+    sides = []
+    for index, (shape, spec) in enumerate(described):
+        with naming(where, index):
+            sides.append(_side(mesh, shape, spec, manual))
+    return sides
+
+
 def _side(
     mesh: Mesh, shape: AnyShape, spec: PartitionSpec | None, manual: tuple[str, ...]
 ) -> TensorSharding:
@@ -228,10 +242,10 @@ def _side(
     return sharding.replicated_along(rest, MESH_NAME)
 
 
-def _piece(shape: AnyShape, sharding: TensorSharding, index: int) -> AnyShape:
+def _piece(shape: AnyShape, sharding: TensorSharding, where: Places, index: int) -> AnyShape:
     if not isinstance(shape, Shape):
         return shape
-    check_pieces("shard_map", f"argument {index}", shape, sharding)
+    check_pieces("shard_map", where, index, shape, sharding)
     return sharding.local_shape(shape)
 
 

@@ -1,6 +1,6 @@
 """MLIR's and XLA's readers in a process of their own, where they may die of damaged programs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -46,9 +46,26 @@ def sent(source: str | bytes, stand_ins: Mapping[str, str] | None = None) -> Sen
     Bytes are bytecode, a portable artifact, or what jax.export serialized. With `stand_ins` the
     source is HLO text or a serialized HLO module: see `hlo_protos.translated`.
     """
+    data = source.encode() if isinstance(source, str) else source
+    return _asked(data, isinstance(source, str), stand_ins, None)
+
+
+def specialized(module: bytes, name: str, types: Sequence[str]) -> bytes:
+    """Return a program with symbolic sizes, specialized to the sizes of its arguments, as bytecode.
+
+    Args:
+        module: MLIR's bytecode.
+        name: the main function. Functions that it does not call are left out.
+        types: the types of its arguments, without symbolic sizes.
+
+    Raises:
+        Refusal: the sizes violate a constraint of the program, or do not determine all others.
+    """
+    return _asked(module, False, None, (name, list(types))).module
+
+
+def _asked(data: bytes, *request: Any) -> Sent:
     try:
-        data = source.encode() if isinstance(source, str) else source
-        request = isinstance(source, str), stand_ins
         reply, blocks = _HELPER.ask(request, _SECONDS, data)
     except HelperDied as death:
         raise Refusal(SLOW if death.is_slow else "its process is gone", died=True) from None

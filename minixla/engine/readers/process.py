@@ -1,8 +1,9 @@
 """A process in which MLIR reads programs: its readers may die or hang of damaged ones.
 
 Run as a script, by `readers.sent`. A request is its number, a program (text, or bytes in binary
-form) and, for HLO, what stands for opcodes that XLA's translation lacks. A reply is the
-number and what becomes the arguments of `Sent` or of `Refusal`.
+form), for HLO what stands for opcodes that XLA's translation lacks, and for a program with symbolic
+sizes the name and the argument types of its main function. A reply is the number and what becomes
+the arguments of `Sent` or of `Refusal`.
 """
 
 import io
@@ -35,6 +36,7 @@ def _beside(name: str) -> Any:
 
 
 hlo_protos = _beside("hlo_protos")
+refining = _beside("refining")
 # What a healthy program needs, several times over: seconds of CPU, and bytes of memory.
 _SECONDS, _SECONDS_PER_BYTE = 2.0, 2e-5
 _BYTES, _BYTES_PER_BYTE = 4 << 30, 1000
@@ -191,13 +193,17 @@ def _large_data(constant: Any) -> bytes | None:
 
 
 def _answer(request: Any, arrays: list[np.ndarray]) -> tuple[dict[str, Any], list[bytes]]:
-    is_text, stand_ins = request
+    is_text, stand_ins, specialization = request
     data = arrays[0].tobytes()
     tables: dict[str, Any] = {}
     try:
         seconds = _SECONDS + len(data) * _SECONDS_PER_BYTE
         with limits(seconds, _BYTES + len(data) * _BYTES_PER_BYTE):
             source: Any = data.decode() if is_text else data
+            if specialization is not None:
+                with _contexts.context_for(len(data)):
+                    refined = refining.refined(data, *specialization)
+                return {"text": "", "tables": tables}, [refined]
             if stand_ins is not None:
                 source, tables, hlo_text = hlo_protos.translated(source, stand_ins)
                 blocks, _ = _read(source, False)

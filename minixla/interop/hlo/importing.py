@@ -11,7 +11,7 @@ from minixla.core.tracebacks import api_boundary
 from minixla.interop.hlo.module import HloModule
 from minixla.interop.hlo.reading import opened
 from minixla.interop.hlo.text import SUBJECT, HloText
-from minixla.interop.importing import ImportedProgram
+from minixla.interop.imported import ImportedProgram
 from minixla.interop.progress import shown_progress
 from minixla.interop.reading import ProgramText, content
 from minixla.interop.shardings import Shardings

@@ -98,8 +98,8 @@ TEXTS = {
                                 "line 2, column 12: a string that is no UTF-8.*write it as UTF-8"),
     "half of a character": (main('%r = call @"\ud800"(%x) : (tensor<2x3xf32>) -> '
                                  "tensor<2x3xf32>"), r"column 13: half of a surrogate .*\\ud800"),
-    "an unknown size": ("func.func @main(%x: tensor<2x?xf32>) -> tensor<2x?xf32> {\n"
-                        "return %x : tensor<2x?xf32> }",
+    "an unknown size": ("func.func @main(%x: tuple<tensor<2x?xf32>>) -> tuple<tensor<2x?xf32>> {\n"
+                        "return %x : tuple<tensor<2x?xf32>> }",
                         r"tensor<2x\?xf32> has a dimension without a bound.*export for fixed"),
     "an unknown element type": ("func.func @main(%x: tensor<2xi17>) -> tensor<2xi17> {\n"
                                 "return %x : tensor<2xi17> }", "element type that XLA programs"),

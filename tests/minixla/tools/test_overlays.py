@@ -164,7 +164,7 @@ def test_layouts_are_those_that_propagation_finds():
     parts, overlays, _ = shown_parts(graph)
     layout, held = overlays[2:]
     shown = dict(labelled(parts, layout.values))
-    assert shown["tanh"] == shown["input 0"] and "rows" in str(shown["tanh"])
+    assert shown["tanh"] == shown["args[0]"] and "rows" in str(shown["tanh"])
     assert dict(labelled(parts, held.values))["tanh"] == 8 * 2 * 4 / 4
     assert layout.color(shown["tanh"]).startswith("#")
     assert "layout" in next(n for n in parts[0].nodes() if n.label == "tanh").attributes

@@ -351,8 +351,8 @@ def test_arguments_and_results_without_equal_pieces():
     x = np.ones((6, 2), np.float32)
     for sides in ({"in_shardings": P("i")}, {"out_shardings": P("i")}):
         jitted = mx.jit(lambda x: x * 2, mesh=MESH, **sides)
-        name = "argument 0" if "in_shardings" in sides else "result 0"
-        for call in (jitted, jitted.shardings)[name == "result 0" :]:
+        name = "argument x" if "in_shardings" in sides else "the result"
+        for call in (jitted, jitted.shardings)[name == "the result" :]:
             with pytest.raises(ShardingError) as caught:
                 call(x)
             message = str(caught.value)

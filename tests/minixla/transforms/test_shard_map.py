@@ -476,8 +476,8 @@ ERRORS = {
     "no equal pieces": (
         lambda: mapped_over()(Z[:7]),
         [
-            "shard_map: dimension 0 of argument 0, of size 7, has no 2 equal pieces",
-            "argument 0: f32[7,12]",
+            "shard_map: dimension 0 of argument x, of size 7, has no 2 equal pieces",
+            "argument x: f32[7,12]",
             "axes: x=2",
         ],
     ),
@@ -508,7 +508,7 @@ ERRORS = {
     "no mesh": (lambda: mapped_over(mesh=3)(Z), ["Mesh: it is no mesh", "given: 3"]),
     "no array": (
         lambda: mapped_over()("text"),
-        ["shard_map: argument value of type str is not an array"],
+        ["shard_map: argument x of type str is not an array"],
     ),
     "no function": (lambda: mapped_over(f=Z), ["shard_map: it was given ndarray"]),
     "two lists of devices": (
