@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from minixla.interop.symbolic_text import MarkedText, operation_in, unsupported
 
 _MARK = re.compile(r"⟨(\d+)⟩")
-_TYPE = re.compile(r"tensor<([^<>]*)>")
+_T = r"tensor<((?:[^<>]|complex<f\d+>)*)>"
+_TYPE = re.compile(_T)
+_SIZE = re.compile(r"(\d+|⟨\d+⟩)x")
 _LOCATION = re.compile(r"^(.*?)( loc\(#loc\d+\))?$")
 _HEADER = re.compile(r"  func\.func (?:public|private) @(\w+)\((.*?)\) -> ")
-_T = r"tensor<([^<>]*)>"
 _CONSTANT = re.compile(rf"(\s*)(%\w+) = stablehlo\.constant dense<(.*)> : {_T}")
 _BROADCAST = re.compile(
     rf"(\s*)(%\w+) = stablehlo\.broadcast_in_dim (%\w+), dims = \[(.*)\] : \({_T}\) -> {_T}"
@@ -55,6 +56,11 @@ def dynamic_text(name: str, marked: MarkedText) -> str:
 def _dynamic(line: str) -> str:
     """Return a line with `?` for the marks in its types."""
     return _TYPE.sub(lambda type_: _MARK.sub("?", type_[0]), line)
+
+
+def _sizes_in(type_: str) -> list[str]:
+    """Return the sizes in a tensor type, numbers or marks."""
+    return _SIZE.findall(type_)
 
 
 class _Function:
@@ -114,7 +120,7 @@ class _Function:
     def _symbol(self, symbol: str, symbols: dict[str, str]) -> list[str]:
         """Return the lines that compute a symbol from the size of an argument."""
         for argument, type_ in self._arguments:
-            for dimension, size in enumerate(type_.split("x")[:-1]):
+            for dimension, size in enumerate(_sizes_in(type_)):
                 mark = _MARK.fullmatch(size)
                 terms = dict(self._terms(int(mark[1]))) if mark else {}
                 offset = terms.pop((), 0)
@@ -161,7 +167,7 @@ class _Function:
         return lines, vector
 
     def _written(self, line: str) -> list[str] | None:
-        """Return the lines in place of one with marks; None if there are none."""
+        """Return the lines in place of one with marks; None if they cannot be written."""
         rules: list[tuple[re.Pattern[str], Callable[[re.Match[str]], list[str] | None]]]
         rules = [(_CONSTANT, self._constant), (_BROADCAST, self._broadcast)]
         rules += [(_RESHAPE, self._reshape), (_IOTA, self._iota), (_SLICE, self._slice)]
@@ -175,7 +181,7 @@ class _Function:
 
     def _constant(self, match: re.Match[str]) -> list[str] | None:
         indent, result, value, type_ = match.groups()
-        *sizes, element = type_.split("x")
+        sizes, element = _sizes_in(type_), _SIZE.sub("", type_)
         scalar, lines = self._fresh(), []
         mark = re.fullmatch(r"⟨(\d+)⟩(?:\.0)?", value)
         if mark is not None:
@@ -200,14 +206,14 @@ class _Function:
 
     def _broadcast(self, match: re.Match[str]) -> list[str]:
         indent, result, operand, dimensions, before, after = match.groups()
-        lines, vector = self._vector(after.split("x")[:-1], indent)
+        lines, vector = self._vector(_sizes_in(after), indent)
         return [*lines, _broadcast(indent, result, operand, vector, dimensions, before, after)]
 
     def _reshape(self, match: re.Match[str]) -> list[str]:
         indent, result, operand, before, after = match.groups()
         if not _MARK.search(after):
             return [_dynamic(match[0])]
-        sizes = after.split("x")[:-1]
+        sizes = _sizes_in(after)
         lines, vector = self._vector(sizes, indent)
         types = f"(tensor<{before}>, tensor<{len(sizes)}xi32>) -> tensor<{after}>"
         line = f"{indent}{result} = stablehlo.dynamic_reshape {operand}, {vector} : {types}"
@@ -215,7 +221,7 @@ class _Function:
 
     def _iota(self, match: re.Match[str]) -> list[str]:
         indent, result, attributes, type_ = match.groups()
-        sizes = type_.split("x")[:-1]
+        sizes = _sizes_in(type_)
         lines, vector = self._vector(sizes, indent)
         line = f'{indent}{result} = "stablehlo.dynamic_iota"({vector}) <{{{attributes}}}> : '
         return [*lines, _dynamic(f"{line}(tensor<{len(sizes)}xi32>) -> tensor<{type_}>")]
@@ -223,7 +229,7 @@ class _Function:
     def _slice(self, match: re.Match[str]) -> list[str]:
         indent, result, operand, ranges, before, after = match.groups()
         columns = zip(*[part.strip().split(":") for part in ranges.split(",")], strict=True)
-        lines, vectors, rank = [], [operand], before.count("x")
+        lines, vectors, rank = [], [operand], len(_sizes_in(before))
         for column in columns:
             more, vector = self._vector(column, indent)
             lines += more
@@ -234,7 +240,7 @@ class _Function:
 
     def _pad(self, match: re.Match[str]) -> list[str]:
         indent, result, operand, value, *lists, before, scalar, after = match.groups()
-        lines, vectors, rank = [], [operand, value], before.count("x")
+        lines, vectors, rank = [], [operand, value], len(_sizes_in(before))
         for numbers in lists:
             more, vector = self._vector([each.strip() for each in numbers.split(",")], indent)
             lines += more
@@ -258,7 +264,7 @@ def _broadcast(
     indent: str, result: str, operand: str, vector: str, dimensions: str, before: str, after: str
 ) -> str:
     listed = f": {dimensions}" if dimensions else ""
-    types = f"(tensor<{before}>, tensor<{after.count('x')}xi32>) -> tensor<{after}>"
+    types = f"(tensor<{before}>, tensor<{len(_sizes_in(after))}xi32>) -> tensor<{after}>"
     return _dynamic(
         f'{indent}{result} = "stablehlo.dynamic_broadcast_in_dim"({operand}, {vector}) '
         f"<{{broadcast_dimensions = array<i64{listed}>}}> : {types}"

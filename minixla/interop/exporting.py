@@ -14,12 +14,14 @@ from minixla.core.errors import (
     check_arguments,
     explain,
 )
+from minixla.core.shapes import symbolic_sizes
 from minixla.core.tracebacks import api_boundary
 from minixla.extension.libraries import TARGETS
 from minixla.interop.reading import require_flatbuffers
 from minixla.interop.symbolic_export import has_symbolic_sizes, symbolic_function
 from minixla.transforms.arguments import Arguments, checked_function
 from minixla.transforms.jit import jit
+from minixla.transforms.pytree_paths import leaf_shapes
 from minixla.typing import PyTree
 
 _JAX = str(Path(jax.__file__ or "").parent)
@@ -93,7 +95,7 @@ def export(
         exported = _exported(symbolic_function(fun), options, args, kwargs)
         return bytes(exported.serialize())
     except (OverflowError, TypeError):
-        Arguments("export", fun, args, kwargs).shapes()  # if one is no array it says so
+        _check_static_leaves(Arguments("export", fun, args, kwargs))
         raise
     except (NotImplementedError, ValueError) as error:
         raise explain(
@@ -104,6 +106,13 @@ def export(
             "Prints, callbacks, infeed and outfeed belong to this process: leave them out. Classes "
             "of pytrees are registered by jax.export.register_pytree_node_serialization.",
         ) from error
+
+
+def _check_static_leaves(arguments: Arguments) -> None:
+    """Raise an error that names a leaf if it is not an array."""
+    pairs = zip(arguments.leaves, arguments.where(), strict=True)
+    static = [pair for pair in pairs if not symbolic_sizes(pair[0])]
+    leaf_shapes("export", [leaf for leaf, _ in static], lambda: [place for _, place in static])
 
 
 def _users_line(error: Exception) -> str:

@@ -36,7 +36,7 @@ class _Input(NamedTuple):
 
     type: str  # in MLIR
     element: str
-    sizes: tuple[int | None, ...] | None  # None for each symbolic one; None if there is none
+    sizes: tuple[int | None, ...] | None  # None for each symbolic size; None if all are static
     is_platform: bool  # the index of the platform, which jax.export adds
 
     def with_sizes(self, sizes: Sequence[int]) -> str:

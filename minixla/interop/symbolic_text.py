@@ -150,7 +150,7 @@ def count_of_samples(symbols: Sequence[str]) -> int:
 
 
 def _fitted(samples: Sequence[Sizes], numbers: Sequence[int]) -> Polynomial | None:
-    """Return the polynomial that gives these numbers; None if its coefficients are no integers."""
+    """Return the polynomial that gives these numbers; None if a coefficient is not an integer."""
     monomials = _monomials(list(samples[0]))
     rows = [[_product(sizes, names) for names in monomials] for sizes in samples]
     solution, *_ = np.linalg.lstsq(np.array(rows, float), np.array(numbers, float), rcond=None)

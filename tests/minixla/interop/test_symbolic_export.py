@@ -58,6 +58,11 @@ FUNCTIONS = {
     ),
     "polynomial": (lambda x: np_.mean(np_.exp(x), 0), ["2*b + 1, 3"], [[(5, 3)]]),
     "rows": (lambda x: np_.take(np_.tanh(x), np.array([0, 1]), axis=0), ["b, 3"], [[(4, 3)]]),
+    "complex numbers": (
+        lambda x: np_.real(np_.concatenate([x + 1j, np_.pad(x, 1)[1:-1, 1:-1] * 2j])),
+        ["b, 3"],
+        [[(4, 3)]],
+    ),
     "static size": (lambda x: np_.eye(x.shape[0]) @ x, ["b, b"], [[(4, 4)]]),
 }
 
@@ -110,6 +115,13 @@ def test_functions_that_do_not_allow_symbolic_sizes(name):
     with pytest.raises(mx.TransformError, match=f"(?s){match}.*test_symbolic_export.py") as caught:
         mx.export(fun, *specs(shape))
     assert "one program for each size" in str(caught.value).replace("\n", " ")
+
+
+def test_errors_of_arguments_and_of_the_function():
+    with pytest.raises(mx.ShapeError, match="export: argument y of type str is not an array"):
+        mx.export(lambda x, y: np_.tanh(x), *specs("b"), "text")
+    with pytest.raises(TypeError, match="dot_general requires contracting dimensions"):
+        mx.export(lambda x: jnp.dot(x, np.ones((5, 5))), *specs("b, 3"))
 
 
 def test_derivatives_of_our_programs_are_not_written():

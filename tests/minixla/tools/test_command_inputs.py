@@ -73,7 +73,7 @@ def test_sizes_that_are_missing_or_invalid(folder, capsys, command):
     assert INVALID[command] in err
 
 
-def test_a_list_of_shapes_that_is_none(folder, capsys):
+def test_a_list_of_shapes_that_is_invalid(folder, capsys):
     with pytest.raises(SystemExit):
         run(folder, capsys, "run sum.jax --shapes 3y4")
     assert "is not a list of shapes such as 3x4,4x2" in capsys.readouterr().err
