@@ -12,8 +12,9 @@ from minixla.core.tracebacks import api_boundary
 from minixla.interop.progress import shown_progress
 from minixla.tools.checked_function import CheckedFunction
 from minixla.tools.checked_program import CheckedProgram
-from minixla.tools.derivative_check import check_derivatives, raised_findings
+from minixla.tools.derivative_check import check_derivatives, raised_findings, wrong_rule
 from minixla.tools.evaluators import ALONE, DIFFERENCES, EVALUATORS, JAX, Evaluator, checked
+from minixla.tools.inner_rules import check_rules
 from minixla.tools.nonfinite import Forward
 from minixla.tools.oracle_values import Opinion, Opinions
 from minixla.tools.reports import FAULTS, KINDS, CrossCheckReport, Finding, Row
@@ -104,6 +105,10 @@ def _check(
         checked = CheckedProgram(kind, program, opinions, forward)
         rows += checked.rows(named, theirs.get(kind))
         findings += checked.findings
+        if kind == "result":
+            wrong_rows, wrong = _inner_rules(function, opinions)
+            rows += wrong_rows
+            findings += wrong
         forward.is_faulty |= any(finding.kind in FAULTS for finding in checked.findings)
     if gradients:
         opinions.say(DIFFERENCES)
@@ -120,6 +125,16 @@ def _check(
     graph = function.graph.silent()
     distinct = _distinct(findings)
     return CrossCheckReport(graph.name, rows, distinct, graph, function.operands, findings)
+
+
+def _inner_rules(
+    function: CheckedFunction, opinions: Opinions
+) -> tuple[list[Row], list[Finding]]:
+    """Check the rules that transformations inside the function apply."""
+    if not function.records.applications:
+        return [], []
+    opinions.say("rules of transformations inside the function")
+    return check_rules(function.records, function.graph, function.operands, wrong_rule)
 
 
 def _is_written_in_jax(fun: Callable[..., Any], args: Sequence[Any]) -> bool:

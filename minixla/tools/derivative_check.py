@@ -151,9 +151,11 @@ def _wrong_derivatives(graph: Graph, operands: Sequence[Any], opinions: Opinions
     findings = []
     for step in graph.instructions:
         inputs = [values[value] for value in step.operands]
-        finding = _wrong_rule(step, inputs, graph)
+        finding = wrong_rule(step, inputs, graph)
         if finding is None:
             continue
+        if _uses_a_wrong_reference(step, inputs, opinions):
+            continue  # the quotients and the rule compute with it
         # Of the programs that it runs, the first in which something is wrong.
         runs = graph_parts.inner_runs(step, inputs) or ()
         searched = ((run[0], _wrong_derivatives(*run, opinions)) for run in runs)
@@ -169,12 +171,35 @@ def _wrong_derivatives(graph: Graph, operands: Sequence[Any], opinions: Opinions
     return findings
 
 
-def _wrong_rule(step: Instruction, operands: Sequence[np.ndarray], graph: Graph) -> Finding | None:
+def _uses_a_wrong_reference(step: Instruction, operands: Any, opinions: Opinions) -> bool:
+    """Whether an operation in the derivative of an instruction has a wrong reference rule."""
+    wrong = opinions.with_wrong_reference()
+    program = graph_parts.alone_at(step, operands) if wrong else None
+    if program is None:
+        return False
+    function = CheckedFunction.of_graph(*program)
+    derivatives = [function.program(kind) for kind in ("jvp", "vjp")]
+    graphs = [derivative[0] for derivative in derivatives if not isinstance(derivative, str)]
+    steps = (inner for graph in graphs for inner in graph_parts.every_step(graph))
+    return any(inner.op.builder_name in wrong for inner in steps)
+
+
+def wrong_rule(
+    step: Instruction,
+    operands: Sequence[np.ndarray],
+    graph: Graph,
+    active: Sequence[bool] | None = None,
+) -> Finding | None:
+    """A Finding if the derivative of an instruction differs from its difference quotients.
+
+    The derivative is with respect to the operands that `active` marks; default: to all.
+    """
     program = graph_parts.alone_at(step, operands)
     if program is None or not all(map(is_array, program[0].inputs)):
         return None
     alone, arguments = program
-    function = CheckedFunction.of_graph(alone, arguments)
+    moving = None if active is None or len(active) != len(arguments) else active
+    function = CheckedFunction.of_graph(alone, arguments, moving)
     agreements = _agreements(function) if function.has_derivatives else ()
     wrong = next((agreement for agreement in agreements if agreement[3].excess > 1), None)
     if wrong is None:

@@ -114,6 +114,24 @@ class NumberWatch(NamedTuple):
     kinds: tuple[Kind, ...] = ()
     token: object = None
 
+    def differentiates(
+        self, operation: Operation, operands: Sequence[Array], active: Sequence[bool]
+    ) -> None:
+        """Called before an operation is differentiated with respect to the active operands."""
+
+    def batches(
+        self,
+        operation: Operation,
+        operands: Sequence[Array],
+        dimensions: Sequence[int | None],
+        size: int,
+    ) -> None:
+        """Called before the batching rule of an operation runs."""
+
+    def cached(self, cache: Any) -> Any:
+        """The cache of the traced forms of a function."""
+        return cache
+
     def pull(self, node: Node, cotangents: Cotangents) -> Gradients:
         """What a node's pullback gives, which must not make the first that is looked for."""
         operation = node.operation
