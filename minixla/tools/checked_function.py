@@ -13,8 +13,8 @@ from minixla import transforms
 from minixla.core import Graph, Shape, shape_of
 from minixla.core.element_types import ElementType
 from minixla.core.errors import DerivativeError, TransformError, explain, too_large
-from minixla.core.shapes import ADDRESS_SPACE
 from minixla.core.linear import spread
+from minixla.core.shapes import ADDRESS_SPACE
 from minixla.core.state import held
 from minixla.core.tracing import evaluate_graph
 from minixla.engine.random_keys import flatten, leaf_paths

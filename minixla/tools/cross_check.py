@@ -12,7 +12,12 @@ from minixla.core.tracebacks import api_boundary
 from minixla.interop.progress import shown_progress
 from minixla.tools.checked_function import CheckedFunction
 from minixla.tools.checked_program import CheckedProgram
-from minixla.tools.derivative_check import check_derivatives, raised_findings, wrong_rule
+from minixla.tools.derivative_check import (
+    check_derivatives,
+    is_meant,
+    raised_findings,
+    wrong_rule,
+)
 from minixla.tools.evaluators import ALONE, DIFFERENCES, EVALUATORS, JAX, Evaluator, checked
 from minixla.tools.inner_rules import check_rules
 from minixla.tools.nonfinite import Forward
@@ -127,14 +132,13 @@ def _check(
     return CrossCheckReport(graph.name, rows, distinct, graph, function.operands, findings)
 
 
-def _inner_rules(
-    function: CheckedFunction, opinions: Opinions
-) -> tuple[list[Row], list[Finding]]:
+def _inner_rules(function: CheckedFunction, opinions: Opinions) -> tuple[list[Row], list[Finding]]:
     """Check the rules that transformations inside the function apply."""
     if not function.records.applications:
         return [], []
     opinions.say("rules of transformations inside the function")
-    return check_rules(function.records, function.graph, function.operands, wrong_rule)
+    graph, operands = function.graph, function.operands
+    return check_rules(function.records, graph, operands, wrong_rule, is_meant)
 
 
 def _is_written_in_jax(fun: Callable[..., Any], args: Sequence[Any]) -> bool:

@@ -109,6 +109,13 @@ class Quotients(NamedTuple):
     allowed: np.ndarray
     corners: np.ndarray
 
+    def without_growth(self, others: "Quotients", most: float) -> "Quotients":
+        """It without the elements that are more than `most` times those of a larger step."""
+        with np.errstate(all="ignore"):
+            grows = np.abs(self.middle) > most * np.abs(others.middle) + self.allowed
+        is_pole = grows & (others.middle != 0)
+        return self._replace(corners=np.where(is_pole, np.inf, self.corners))
+
     def forward(self, derivative: np.ndarray, part: slice = slice(None)) -> Agreement:
         """How the derivative along the direction, or a part of it, compares."""
         ours, theirs, is_smooth = derivative[part], self.middle[part], self.corners[part] < np.inf

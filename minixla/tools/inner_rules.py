@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
+import jax.core
 import numpy as np
 
 from minixla.core.batching import BatchTracer
@@ -79,13 +80,17 @@ class Records:
 class Recorder(NumberWatch):
     """A watch that records which rules transformations apply; `token` is its Records."""
 
-    token: Records
+    @property
+    def records(self) -> Records:
+        """What it has recorded."""
+        assert isinstance(self.token, Records)
+        return self.token
 
     def differentiates(
         self, operation: Operation, operands: Sequence[Any], active: Sequence[bool]
     ) -> None:
         """Record the derivative rule of an operation."""
-        if not self.token.is_open:
+        if not self.records.is_open:
             return
         source = state.source or find_source()
         if operation.stage_operands is not None:
@@ -93,7 +98,7 @@ class Recorder(NumberWatch):
             operation, operands = operation.stage_operands(tuple(operands))
             active = [False] * (len(operands) - len(active)) + list(active)
         place = tuple(operands), tuple(active), None, 0, source
-        self.token.add(Application(operation, *place))
+        self.records.add(Application(operation, *place))
 
     def batches(
         self,
@@ -104,14 +109,14 @@ class Recorder(NumberWatch):
     ) -> None:
         """Record the batching rule of an operation."""
         runs_programs = isinstance(operation, (CallsProgram, RunsPrograms, SpansDevices))
-        if self.token.is_open and operation.batch_within is None and not runs_programs:
+        if self.records.is_open and operation.batch_within is None and not runs_programs:
             source = state.source or find_source()
             place = tuple(operands), None, tuple(dimensions), size, source
-            self.token.add(Application(operation, *place))
+            self.records.add(Application(operation, *place))
 
     def cached(self, cache: Any) -> Any:
         """A cache of its own in place of a function's: no entry outlives the check."""
-        return self.token.caches.setdefault(id(cache), (cache, {}))[1]
+        return self.records.caches.setdefault(id(cache), (cache, {}))[1]
 
     def pull(self, node: Node, cotangents: Cotangents) -> Gradients:
         """What a node's pullback gives, at the line of the function."""
@@ -200,7 +205,7 @@ def _first_runs(step: Instruction, operands: Sequence[Any]) -> Iterator[tuple[Gr
 
 
 def check_rules(
-    records: Records, graph: Graph, operands: Sequence[Any], wrong_derivative: Any
+    records: Records, graph: Graph, operands: Sequence[Any], wrong_derivative: Any, is_meant: Any
 ) -> tuple[list[Row], list[Finding]]:
     """Check the recorded rules of a function: a Row and a Finding for each wrong one.
 
@@ -209,6 +214,7 @@ def check_rules(
         graph: the function's program.
         operands: its operands.
         wrong_derivative: `wrong_derivative(step, operands, graph, active)` gives a Finding or None.
+        is_meant: whether such a Finding is what its operation asks for.
     """
     values = OperandValues(graph, operands)
     rows, findings = [], []
@@ -227,7 +233,7 @@ def check_rules(
             # A rule may need more than its operands' values, such as a solver's iterations.
             with contextlib.suppress(Exception):
                 finding = wrong_derivative(step, arrays, program, application.active)
-        if finding is not None:
+        if finding is not None and not is_meant(finding):
             findings.append(finding._replace(instruction=None, node=""))
             rows.append(_row(finding, step))
     return rows, findings
@@ -278,7 +284,7 @@ def _batching_finding(
 ) -> Finding:
     text = f"the batching rule of {step.op.builder_name} gives other results than the operation "
     text += "on one batch element at a time"
-    values = dict(zip(("one at a time", "batched"), shown, strict=True))
+    values: dict[str, str] = dict(zip(("one at a time", "batched"), shown, strict=True))
     advice = "Compare the batching rule with the operation."
     finding = Finding("rule", suspects=("batching rule",), element=place, values=values)
     return finding._replace(explanation=text, advice=advice).at(step, program, "result")

@@ -6,10 +6,23 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 
 import minixla as mx
 import minixla.numpy as mnp
+from tests.minixla.tools.planting import random_arrays
+
+_random = random_arrays()
+X, Y, ROW, W = _random(3, 4), _random(3, 4), _random(4), _random(4, 4)
+SQUARE, POSITIVE = _random(4, 4), np.float32([0.5, 1.5, 2.5, 3.0])
+Z = (_random(4) + 1j * _random(4)).astype("c8")
+INTEGERS = np.int32([12, -7, 20, 15, 11])
+IMAGE, KERNEL = _random(1, 6, 6, 2), _random(3, 3, 2, 2)
+BF16, F16 = X.astype(ml_dtypes.bfloat16), X.astype("f2")
+LARGE, TALL = _random(64, 48), _random(48, 5)
+MATRIX, RIGHT_SIDE = _random(3, 3), _random(3, 2)
+FORWARD = {"gradients": False}
 
 
 def dense(x: Any, w: Any) -> Any:
