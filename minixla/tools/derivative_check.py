@@ -58,7 +58,8 @@ def check_derivatives(function: CheckedFunction, opinions: Opinions) -> tuple[li
 
 def is_meant(finding: Finding) -> bool:
     """Whether an operation says that its derivative is another function's."""
-    return not {"derivative rule", "custom rule", "reference rule"}.intersection(finding.suspects)
+    is_of_a_rule = not {"derivative rule", "custom rule"}.isdisjoint(finding.suspects)
+    return finding.kind == "derivative" and not is_of_a_rule
 
 
 def raised_findings(function: CheckedFunction, kind: str) -> list[Finding]:
