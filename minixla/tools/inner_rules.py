@@ -24,7 +24,7 @@ from minixla.core.state import state
 from minixla.core.tracer import Tracer, WrappingTracer
 from minixla.core.tracing import GraphTracer, bind, shape_of
 from minixla.tools.comparison import shown_element, wide
-from minixla.tools.graph_parts import inner_runs, is_array
+from minixla.tools.graph_parts import every_step, inner_runs, is_array
 from minixla.tools.reports import Finding, Row
 from minixla.tools.rounding import in_double
 from minixla.transforms import make_graph, vmap
@@ -108,8 +108,7 @@ class Recorder(NumberWatch):
         size: int,
     ) -> None:
         """Record the batching rule of an operation."""
-        runs_programs = isinstance(operation, (CallsProgram, RunsPrograms, SpansDevices))
-        if self.records.is_open and operation.batch_within is None and not runs_programs:
+        if self.records.is_open and _has_own_batching(operation):
             source = state.source or find_source()
             place = tuple(operands), None, tuple(dimensions), size, source
             self.records.add(Application(operation, *place))
@@ -126,6 +125,16 @@ class Recorder(NumberWatch):
     def jvp(self, operation: Operation) -> Any:
         """The jvp rule of an operation."""
         return operation.jvp
+
+
+def _has_own_batching(operation: Operation) -> bool:
+    """Whether the batching rule of an operation can be compared with one element at a time."""
+    if isinstance(operation, (CallsProgram, SpansDevices)):
+        return False  # the operations of the program are recorded, or it runs on several devices
+    inside = [step.op for graph in operation.computations for step in every_step(graph)]
+    needs_trace = [x for x in (operation, *inside) if x.batch_within is not None]
+    # Collectives know the axis of the trace.
+    return all(isinstance(each, (CallsProgram, RunsPrograms)) for each in needs_trace)
 
 
 class OperandValues:

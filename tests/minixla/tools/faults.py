@@ -191,3 +191,33 @@ def of_results(change: Change, *, least: int) -> Plant:
         patch.setattr(built_in_evaluators, "run_graph", wrong)
 
     return plant
+
+
+def pullback(name: str, change: Change) -> Plant:
+    """Plant a fault in the pullback of an operation that runs programs."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        right = REGISTRY[name].linearize
+
+        def wrong(self: Any, operands: Any, active: Any) -> Any:
+            results, pull = right(self, operands, active)
+            return results, lambda cotangents: jax.tree.map(change, pull(cotangents))
+
+        patch.setattr(REGISTRY[name], "linearize", wrong)
+
+    return plant
+
+
+def batching_within(name: str, change: Change) -> Plant:
+    """Plant a fault in the batching rule of an operation that runs programs."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        right = REGISTRY[name].batch_within
+
+        def wrong(self: Any, trace: Any, operands: Any, dimensions: Any) -> Any:
+            results, batched = right(self, trace, operands, dimensions)
+            return jax.tree.map(change, results), batched
+
+        patch.setattr(REGISTRY[name], "batch_within", wrong)
+
+    return plant

@@ -5,8 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from tests.minixla.tools import faulty_programs as programs
-from tests.minixla.tools.faults import Fault, in_text, of_results, replaced, rolled
-from tests.minixla.tools.faulty_programs import BF16, FORWARD, INTEGERS, ROW, SQUARE, W, X, Y, Z
+from tests.minixla.tools.faults import Fault, in_text, of_results, on_last, replaced, rolled, scaled
+from tests.minixla.tools.faulty_programs import (
+    BF16,
+    FORWARD,
+    INTEGERS,
+    LARGE,
+    ROW,
+    SQUARE,
+    W,
+    X,
+    Y,
+    Z,
+)
 from tests.minixla.tools.planting import sine_form
 
 STABLEHLO_FORMS = {
@@ -206,6 +217,9 @@ XLA = {
     ),
     "moves only as a whole": Fault(
         of_results(rolled, least=3), programs.moved, (SQUARE,), "transpose", "x.T", FORWARD
+    ),
+    "one element of many": Fault(
+        of_results(on_last(scaled), least=1), programs.large_map, (LARGE,), "sin", "sin(x)", FORWARD
     ),
     "fused only": Fault(
         in_text("stablehlo.tanh", "stablehlo.sine", least=3),

@@ -6,9 +6,18 @@ import numpy as np
 
 from tests.minixla.tools import faulty_programs as programs
 from tests.minixla.tools import faulty_users as users
-from tests.minixla.tools.faults import Fault, batching, nothing, replaced, rule
+from tests.minixla.tools.faults import (
+    Fault,
+    batching,
+    batching_within,
+    nothing,
+    pullback,
+    replaced,
+    rule,
+)
 from tests.minixla.tools.faulty_programs import (
     BF16,
+    FORWARD,
     IMAGE,
     KERNEL,
     MATRIX,
@@ -128,12 +137,48 @@ DERIVATIVES = {
     "gradients of rows": Fault(
         rule("Tanh", "vjp", lambda t: -t), programs.row_gradients, (ROW, X), "tanh", "tanh(hidden)"
     ),
+    "a scan": Fault(pullback("Scan", lambda t: t * 2), programs.scanned, (X,), "scan", "mx.scan("),
+    "a scan in a step": Fault(
+        pullback("Scan", lambda t: t * 2),
+        programs.step_through_a_scan,
+        (ROW, X),
+        "scan",
+        "mx.scan(",
+        FORWARD,
+    ),
+    "a loop": Fault(
+        pullback("While", lambda t: t * 2),
+        programs.while_small,
+        (POSITIVE,),
+        "while_",
+        "while_loop(",
+    ),
+    "a branch": Fault(
+        pullback("Conditional", lambda t: -t), programs.branching, (X, Y), "conditional", "mx.cond("
+    ),
     "a tangent in the program": Fault(
         rule("Cos", "jvp", lambda t: -t), programs.tangents, (ROW,), "cos", "cos(x)"
     ),
 }
 
 BATCHING = {
+    "a loop": Fault(
+        batching_within("While", lambda x: x * 2),
+        programs.rows_in_loops,
+        (X,),
+        "while_",
+        "while_loop(",
+    ),
+    "a branch": Fault(
+        batching_within("Conditional", lambda x: x * 2),
+        programs.rows_in_loops,
+        (X,),
+        "conditional",
+        "mx.cond(",
+    ),
+    "a scan": Fault(
+        batching_within("Scan", lambda x: x * 2), programs.rows_in_loops, (X,), "scan", "mx.scan("
+    ),
     "exp": Fault(
         batching("Exp", lambda x: x * 1.01), programs.per_row, (X, W), "exp", "exp(hidden"
     ),

@@ -325,3 +325,31 @@ IMPORTED = mx.make_graph(lambda x: mnp.exp(mnp.tanh(x)) * x)(np.ones(4, "f4")).s
 def imported(x: Any) -> Any:
     """Call an imported program."""
     return mx.import_stablehlo(IMPORTED)(x)
+
+
+def rows_in_loops(x: Any) -> Any:
+    """Map loops and branches over rows."""
+
+    def row(each: Any) -> Any:
+        grown = mx.while_loop(lambda y: y.sum() < 9, lambda y: y * 1.5 + 1, each)
+        chosen = mx.cond(each[0] > 0, mnp.exp, mnp.negative, each)
+        return mx.scan(lambda c, y: (c * y, c), chosen[0], grown)[1]
+
+    return mx.vmap(row)(x)
+
+
+def step_through_a_scan(w: Any, x: Any) -> Any:
+    """Take a step of training of a recurrent net."""
+
+    def loss(w: Any) -> Any:
+        start = mnp.zeros(4)
+        last, _ = mx.scan(lambda c, row: (mnp.tanh(c * w + row), None), start, x)
+        return (last * last).sum()
+
+    return w - 0.1 * mx.grad(loss)(w)
+
+
+def large_map(x: Any) -> Any:
+    """Apply functions to a large array."""
+    wave = mnp.sin(x)
+    return wave * x
