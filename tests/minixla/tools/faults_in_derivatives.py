@@ -17,6 +17,7 @@ from tests.minixla.tools.faults import (
 )
 from tests.minixla.tools.faulty_programs import (
     BF16,
+    CORNER,
     FORWARD,
     IMAGE,
     KERNEL,
@@ -56,6 +57,16 @@ DERIVATIVES = {
         (X, Y),
         "abs",
         "abs(y)",
+    ),
+    "abs beside a corner": Fault(
+        rule("Abs", "vjp", lambda t: t * 1.5), programs.quotient, (ROW, CORNER), "abs", "abs(y)"
+    ),
+    "rem beside a jump": Fault(
+        rule("Rem", "vjp", lambda t: t * 2),
+        programs.remainder,
+        (POSITIVE, np.float32([1, 1, 0.7, 1])),
+        "rem",
+        "lax.rem(",
     ),
     "a dropped term": Fault(
         replaced(

@@ -22,6 +22,7 @@ IMAGE, KERNEL = _random(1, 6, 6, 2), _random(3, 3, 2, 2)
 BF16, F16 = X.astype(ml_dtypes.bfloat16), X.astype("f2")
 LARGE, TALL = _random(64, 48), _random(48, 5)
 MATRIX, RIGHT_SIDE = _random(3, 3), _random(3, 2)
+CORNER = np.float32([0, 1.5, -2, 0.5])
 FORWARD = {"gradients": False}
 
 
@@ -54,6 +55,12 @@ def quotient(x: Any, y: Any) -> Any:
     """Divide."""
     size = mnp.abs(y) + 1.0
     return x / size
+
+
+def remainder(x: Any, y: Any) -> Any:
+    """Divide, and keep the rest, which jumps where the quotient is whole."""
+    rest = mx.lax.rem(x, y)
+    return rest * 2
 
 
 def looped(x: Any, y: Any) -> Any:

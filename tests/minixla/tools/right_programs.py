@@ -297,6 +297,7 @@ DELICATE = {
         lambda x: mx.nn.max_pool(x, (2, 2), (2, 2)), (np.ones((1, 4, 4, 1), f32),)
     ),
     "sign and floor": Right(lambda x: mnp.sign(x) + mnp.floor(x), (f32([0.5, -1.5, 2.2]),)),
+    "fewer digits": Right(lambda x: mx.lax.reduce_precision(x, 8, 7) * 2, (f32([0.3, 1.7]),)),
     "rounding with a derivative": Right(straight, (f32([0.2, 1.7, -0.6]),)),
     "step of training in f16": Right(
         half_step, (_random(4, 3, dtype="f2"), _random(2, 4, dtype="f2")), FORWARD
