@@ -103,6 +103,8 @@ class BatchTrace(Trace):
         if operation.stage_operands is None:
             # Inference on one member checks the call as the user wrote it.
             operation.infer(tuple(map(shape_of, operands)))
+        if _state.watch is not None:
+            _state.watch.batches(operation, values, dimensions, self.size)
         previous = _state.trace
         _state.trace = self.parent
         try:

@@ -23,6 +23,8 @@ def has_tangent(value: object) -> bool:
 
 def jvp_of(operation: Operation, primals: list[Array], tangents: list[Any]) -> tuple[Results, Any]:
     """Results and their tangents (None for zero) under the current trace."""
+    if _state.watch is not None:
+        _state.watch.differentiates(operation, primals, [t is not None for t in tangents])
     if operation.forward is not None:
         return operation.forward(primals, tangents)
     results = _state.trace.process(operation, tuple(primals))

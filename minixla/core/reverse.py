@@ -114,6 +114,8 @@ class ReverseTrace(Trace):
         source: Source | None,
     ) -> Results:
         active, operands_and_results = [target is not None for target in targets], None
+        if _state.watch is not None:
+            _state.watch.differentiates(operation, values, active)
         if operation.linearize is not None:
             results, pullback = self._under_parent(operation.linearize, values, active)
         elif operation.forward is not None or (

@@ -44,6 +44,7 @@ class ThreadState(threading.local):
     mesh: Any = None
     #: None, or what is being looked for while programs run (`debug_nans`, `checking_leaks`):
     #: functions are traced anew for each value, and derivative rules run through its `pull`, `jvp`.
+    #: `differentiates` and `batches` are called before each rule.
     watch: Any = None
     #: The rules of legalization that are switched off, as pairs of platform and name.
     disabled_rules: frozenset[tuple[str, str]] = frozenset()

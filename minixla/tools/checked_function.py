@@ -1,7 +1,7 @@
 """A function that is checked at given arguments, and its derivatives, as programs."""
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import compress
 from typing import Any
 
@@ -14,11 +14,14 @@ from minixla.core import Graph, Shape, shape_of
 from minixla.core.annotations import Paths
 from minixla.core.element_types import ElementType
 from minixla.core.errors import DerivativeError, TransformError, explain, too_large
+from minixla.core.linear import spread
 from minixla.core.shapes import ADDRESS_SPACE
+from minixla.core.state import held
 from minixla.core.tracing import evaluate_graph
 from minixla.engine.random_keys import flatten, leaf_paths
 from minixla.tools.differences import random_direction
-from minixla.tools.graph_parts import inexact_part, inlined, is_inexact
+from minixla.tools.graph_parts import all_values, inexact_part, inlined, is_inexact
+from minixla.tools.inner_rules import Recorder, Records
 from minixla.tools.oracle_values import Opinion
 from minixla.tools.reports import KINDS
 from minixla.transforms import make_graph
@@ -62,9 +65,23 @@ def _is_wide(kind: ElementType) -> bool:
 
 
 class CheckedFunction:
-    """A function at given arguments, its derivatives along fixed random directions."""
+    """A function at given arguments, its derivatives along fixed random directions.
 
-    def __init__(self, fun: Callable[..., Any], args: Sequence[Any]) -> None:
+    Args:
+        fun: the function.
+        args: its arguments.
+        is_wide: whether the function is traced with 64 bits enabled, whatever JAX's setting is.
+        records: whether the rules are recorded that transformations inside it apply.
+    """
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        args: Sequence[Any],
+        is_wide: bool = False,
+        records: bool = True,
+    ) -> None:
+        self._is_wide, self._records = is_wide, records
         leaves, tree = flatten(tuple(args))
         self._tree = tree
         #: What reports call the leaves of arguments and results.
@@ -82,7 +99,10 @@ class CheckedFunction:
         #: The error of a derivative rule, by the kind of the program.
         self.raised: dict[str, Exception] = {}
         check_leaves(_SUBJECT, leaves, self.input_names)
-        graph = make_graph(flat)(*leaves)
+        #: The rules that transformations inside the function apply.
+        self.records = Records()
+        with self._recording():
+            graph = make_graph(flat)(*leaves)
         self.graph = graph.with_paths(Paths(self.input_names, output_names))
         self._refuse()
         #: The leaves of the arguments, of the types that the graph takes, and which are inexact.
@@ -99,10 +119,30 @@ class CheckedFunction:
         }
         self.has_derivatives = all(self.directions.values())
 
+    @contextlib.contextmanager
+    def _recording(self, is_open: bool = True) -> Iterator[None]:
+        """Record rules in a `with` block; if closed, share only the traced forms of functions."""
+        self.records.is_open = is_open
+        with contextlib.ExitStack() as stack:
+            if self._records:
+                stack.enter_context(held("watch", Recorder(token=self.records)))
+            if self._is_wide:
+                stack.enter_context(jax.enable_x64(True))
+            yield
+
     @classmethod
-    def of_graph(cls, graph: Graph, operands: Sequence[Any]) -> "CheckedFunction":
-        """The function of a program of arrays."""
-        return cls(lambda *values: evaluate_graph(graph, values), operands)
+    def of_graph(
+        cls, graph: Graph, operands: Sequence[Any], moving: Sequence[bool] | None = None
+    ) -> "CheckedFunction":
+        """The function of a program of arrays; of those that `moving` marks, if it is given."""
+        flags = [True] * len(operands) if moving is None else moving
+        shapes = [value.shape for value in all_values(graph)]
+        is_wide = any(isinstance(s, Shape) and _is_wide(s.element_type) for s in shapes)
+
+        def function(*values: Any) -> list[Any]:
+            return evaluate_graph(graph, spread(flags, values, operands))
+
+        return cls(function, list(compress(operands, flags)), is_wide, records=False)
 
     def _refuse(self) -> None:
         names = [*self.input_names, *self.output_names]
@@ -138,7 +178,9 @@ class CheckedFunction:
             return self._given(kind, transforms, self._flat, arguments[:count], arguments[count:])
 
         try:
-            graph = graph if kind == "result" else make_graph(derivative)(*operands)
+            if kind != "result":
+                with self._recording(is_open=False):
+                    graph = make_graph(derivative)(*operands)
         except DerivativeError as error:
             return str(error).splitlines()[0]
         except Exception as error:  # a rule of the user's may raise anything

@@ -16,7 +16,12 @@ from minixla.interop.progress import shown_progress
 from minixla.legalize import platform_of
 from minixla.tools.checked_function import CheckedFunction
 from minixla.tools.checked_program import CheckedProgram
-from minixla.tools.derivative_check import check_derivatives, raised_findings
+from minixla.tools.derivative_check import (
+    check_derivatives,
+    is_meant,
+    raised_findings,
+    wrong_rule,
+)
 from minixla.tools.evaluators import (
     ALONE,
     DIFFERENCES,
@@ -26,6 +31,7 @@ from minixla.tools.evaluators import (
     Evaluator,
     checked,
 )
+from minixla.tools.inner_rules import check_rules
 from minixla.tools.nonfinite import Forward
 from minixla.tools.oracle_values import Opinion, Opinions
 from minixla.tools.reports import FAULTS, KINDS, CrossCheckReport, Finding, Row
@@ -127,6 +133,10 @@ def _check(
         doubtful += [kind] if any(map(_is_doubtful, rows_of_kind)) else []
         rows += rows_of_kind
         findings += checked.findings
+        if kind == "result":
+            wrong_rows, wrong = _inner_rules(function, opinions)
+            rows += wrong_rows
+            findings += wrong
         forward.is_faulty |= any(finding.kind in FAULTS for finding in checked.findings)
     if gradients:
         opinions.say(DIFFERENCES)
@@ -150,6 +160,15 @@ def _is_doubtful(row: Row) -> bool:
     """Test whether XLA may be wrong about a value."""
     is_off = row.verdict in ("parts", "not finite", "fails", "not run")
     return row.evaluator == ISOLATED.name and is_off
+
+
+def _inner_rules(function: CheckedFunction, opinions: Opinions) -> tuple[list[Row], list[Finding]]:
+    """Check the rules that transformations inside the function apply."""
+    if not function.records.applications:
+        return [], []
+    opinions.say("rules of transformations inside the function")
+    graph, operands = function.graph, function.operands
+    return check_rules(function.records, graph, operands, wrong_rule, is_meant)
 
 
 def _is_written_in_jax(fun: Callable[..., Any], args: Sequence[Any]) -> bool:

@@ -109,6 +109,18 @@ class Quotients(NamedTuple):
     allowed: np.ndarray
     corners: np.ndarray
 
+    @property
+    def are_smooth(self) -> np.ndarray:
+        """Whether the quotients of both sides agree, for each of the results."""
+        return self.corners <= self.allowed
+
+    def without_growth(self, others: "Quotients", most: float) -> "Quotients":
+        """It without the elements that are more than `most` times those of a larger step."""
+        with np.errstate(all="ignore"):
+            grows = np.abs(self.middle) > most * np.abs(others.middle) + self.allowed
+        is_pole = grows & (others.middle != 0)
+        return self._replace(corners=np.where(is_pole, np.inf, self.corners))
+
     def forward(self, derivative: np.ndarray, part: slice = slice(None)) -> Agreement:
         """How the derivative along the direction, or a part of it, compares."""
         ours, theirs, is_smooth = derivative[part], self.middle[part], self.corners[part] < np.inf
@@ -186,14 +198,16 @@ class Point:
                 self.outputs.vector(self.call(*arguments)) for arguments in (after, before)
             )
             middle = np.where(high == low, 0, high - low) / (2 * step)
-            allowed = self.tolerance(middle)
+            corners = np.zeros(len(middle))
+            if not self.is_smooth:
+                corners = 2 * np.abs(high - 2 * self.results + low) / step
+            # The quotient at a jump is no measure for the derivatives of other elements.
+            allowed = self.tolerance(np.where(corners > np.abs(middle), 0, middle))
             if self.roundings:
                 largest = np.maximum(np.abs(high), np.abs(low))
                 leaves = self.outputs.leaves
                 units = self.outputs.spread([precision_of(x.shape.element_type) for x in leaves])
                 allowed = allowed + self.roundings * units * largest / step
-            corners = np.zeros(len(middle))
             if not self.is_smooth:
-                corners = 2 * np.abs(high - 2 * self.results + low) / step
                 corners[~np.isfinite(middle + allowed + corners)] = np.inf
         return Quotients(tangent, middle, allowed, corners)

@@ -107,6 +107,12 @@ class Opinions:
             self.judgements[key] = self._judge(Measured(*program), step)
         return self.judgements.get(key)
 
+    def with_wrong_reference(self) -> set[str]:
+        """The names of the operations whose reference rule is suspected so far."""
+        found = ((key[0], finding) for key, finding in self.judgements.items() if finding)
+        wrong = (graph for graph, finding in found if "reference rule" in finding.suspects)
+        return {graph.instructions[-1].op.builder_name for graph in wrong}
+
     def _judge(self, measured: Measured, step: Instruction) -> Finding | None:
         asked: dict[str, _Opinion] = {}
 

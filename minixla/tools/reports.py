@@ -84,10 +84,12 @@ class Finding(NamedTuple):
     #: differences), "compiler" (only the compiled program as a whole differs).
     kind: str
     program: str = "result"  # or "jvp" or "vjp"
-    instruction: int | None = None  # its number in the program, counted from 0
+    #: Its number in the program, counted from 0; None for rules of transformations inside it.
+    instruction: int | None = None
     operation: str | None = None  # its builder's name
     shapes: str = ""  # of operands and results
-    #: What is wrong: evaluators, "reference rule", "StableHLO form", "derivative rule".
+    #: What is wrong: evaluators, "reference rule", "StableHLO form", "derivative rule", "custom
+    #: rule", "batching rule".
     suspects: tuple[str, ...] = ()
     element: tuple[int, ...] | None = None  # the index of the worst
     values: dict[str, str] = {}  # what each evaluator has there
@@ -121,7 +123,8 @@ class Finding(NamedTuple):
     def __str__(self) -> str:
         lines = [f"{self.kind}: {self.explanation}"]
         if self.operation is not None:
-            lines.append(f"  {self.operation} {self.shapes} (instruction {self.instruction})")
+            number = "" if self.instruction is None else f" (instruction {self.instruction})"
+            lines.append(f"  {self.operation} {self.shapes}{number}")
         if self.values:
             where = "" if self.element is None else f"element {list(self.element)}: "
             texts = [f"{name} {text}" for name, text in self.values.items()]

@@ -88,6 +88,7 @@ def stage_once(
     static_keys = tuple([static_key(arguments.subject, *pair) for pair in static])
     tree, shapes, weak = at
     key = (tree, tuple(shapes), tuple(weak), static_keys, mode, axes, surroundings(), _state.watch)
+    cache = cache if _state.watch is None else _state.watch.cached(cache)
     staged = cache.get(key)
     if staged is None:
         staged = stage(fun, at, arguments.name)

@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import jax.core
 import numpy as np
@@ -23,6 +23,8 @@ from minixla.typing import Array
 
 #: A NumPy array, a sequence of them, or None for a value that is not known yet.
 Numbers: TypeAlias = "np.ndarray | tuple[Numbers, ...] | list[Numbers] | None"
+#: A dictionary of a function's traced forms.
+Cached = TypeVar("Cached", bound=dict[Any, Any])
 # More operands are not shown.
 _MOST_SHOWN = 6
 
@@ -113,6 +115,24 @@ class NumberWatch(NamedTuple):
 
     kinds: tuple[Kind, ...] = ()
     token: object = None
+
+    def differentiates(
+        self, operation: Operation, operands: Sequence[Array], active: Sequence[bool]
+    ) -> None:
+        """Called before an operation is differentiated with respect to the active operands."""
+
+    def batches(
+        self,
+        operation: Operation,
+        operands: Sequence[Array],
+        dimensions: Sequence[int | None],
+        size: int,
+    ) -> None:
+        """Called before the batching rule of an operation runs."""
+
+    def cached(self, cache: Cached) -> Cached:
+        """The cache of the traced forms of a function."""
+        return cache
 
     def pull(self, node: Node, cotangents: Cotangents) -> Gradients:
         """What a node's pullback gives, which must not make the first that is looked for."""
