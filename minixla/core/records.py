@@ -125,8 +125,8 @@ class Record:
             if not isinstance(value, Field):
                 fields.pop(name, None)
                 continue
-            inherited = {variable for base in cls.__mro__[1:] for variable in vars(base)}
-            if name in inherited - {"has_side_effect"}:
+            is_inherited = any(name in vars(base) for base in cls.__mro__[1:])
+            if is_inherited and name != "has_side_effect":
                 raise ValueError(f"class {cls.__name__}: an operation has a {name!r} already")
             fields[name] = value.named(name)
             delattr(cls, name)
