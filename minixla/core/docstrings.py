@@ -1,5 +1,7 @@
 """Docstring sections that a family of functions shares, written once."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache

@@ -1,5 +1,7 @@
 """Docstrings in sections, as Google's style has them, and what operations take from families."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache

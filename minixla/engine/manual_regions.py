@@ -1,5 +1,7 @@
 """What each device runs on its pieces, in programs that JAX lowers for several devices."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """The base class of matrix factorisations, which run as compiled code of libraries."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any, ClassVar, TypeVar
 
