@@ -1,7 +1,5 @@
 """The StableHLO text of a graph."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import count
