@@ -8,8 +8,7 @@ What they refuse are the errors of `minixla.core.errors`. In examples `np` is th
 # ruff: noqa: F401, F403 - `offered` says what is offered
 
 import importlib as _importlib
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-from typing import Any as _Any
+import typing as _typing
 
 from minixla.core.source import offer_functions as _offer_functions
 from minixla.core.tracing import Tracer
@@ -37,7 +36,7 @@ from minixla.numpy.statistics import *
 from minixla.numpy.taking import *
 from minixla.numpy.ufuncs import ufunc
 
-if _TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from minixla.numpy import fft, linalg
     from minixla.numpy.convolutions import *
     from minixla.numpy.distributions import *
@@ -60,18 +59,14 @@ _HOME_OF = {name: module for module, names in _LATE.items() for name in names}
 _arrays_of_keys.install_on(globals())
 _HELPERS = ("element_functions", "index_parsing", "indexing", "sort_keys", "ufuncs")
 _array_methods.install_on(Tracer)
-__all__ = offered(
-    globals(),
-    ["ufunc", *_long_tail.__all__],
-    [*_HELPERS, "operands"],
-)
-__all__ += ["fft", "linalg", *_HOME_OF]  # pyright: ignore[reportUnsupportedDunderAll]  # computed
+_own_names = offered(globals(), ["ufunc", *_long_tail.__all__], [*_HELPERS, "operands"])
+__all__ = [*_own_names, "fft", "linalg", *_HOME_OF]  # pyright: ignore[reportUnsupportedDunderAll]  # computed
 _offer_functions(__name__, __all__)
 
 
-if not _TYPE_CHECKING:
+if not _typing.TYPE_CHECKING:
 
-    def __getattr__(name: str) -> _Any:  # any public name
+    def __getattr__(name: str) -> _typing.Any:
         if name in ("fft", "linalg"):
             return _importlib.import_module(f"minixla.numpy.{name}")
         if name not in _HOME_OF:
