@@ -3,6 +3,8 @@
 Names load when they are first used, so that importing the package costs nothing.
 """
 
+from __future__ import annotations
+
 import importlib
 from typing import TYPE_CHECKING, Any
 

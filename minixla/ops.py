@@ -1,8 +1,11 @@
 """XLA's operations: another name of `minixla_ops`."""
 
 import sys
+from typing import TYPE_CHECKING
 
 import minixla_ops
-from minixla_ops import *  # noqa: F403 - for type checkers
+
+if TYPE_CHECKING:
+    from minixla_ops import *  # noqa: F403
 
 sys.modules[__name__] = minixla_ops

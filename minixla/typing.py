@@ -4,6 +4,8 @@ Type checkers see every kind of array, a traced value too, as `Array`, which is 
 so functions with these names can be used with JAX's, and the other way round.
 """
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Sequence
 from typing import TypeAlias
 

@@ -1,9 +1,11 @@
 """XLA's operation set, and functions of chlo: builders, named as there, in snake_case.
 
-They are derived here from the classes that do not stand beside a builder.
+Builders that no module defines are derived from their classes here when they are first used.
 """
 
 import sys
+from functools import partial as _partial
+from typing import Any as _Any
 
 from minixla.core.builders import builder as _builder
 from minixla.core.registry import REGISTRY
@@ -33,15 +35,30 @@ from minixla_ops.programs import composite_call
 from minixla_ops.random import random_bit_generator, random_samples, threefry
 
 _NAMES = {entry.name: entry.builder for entry in _ENTRIES}
+# Functions that derive builders when they are first used, by the names of the builders.
+_DERIVED = {}
 for _class in REGISTRY.values():
-    _own = {**_BUILDERS, **vars(sys.modules[_class.__module__])}
+    _own = vars(sys.modules[_class.__module__])
     if _class.builder_name not in _own and _class.spec_names:
-        _built = (_binary_builder if issubclass(_class, _Binary) else _builder)(_class)
-        _built.__module__ = __name__
-        _own[_class.builder_name] = _built
+        _derive = _binary_builder if issubclass(_class, _Binary) else _builder
+        _derived = _BUILDERS.get(_class.builder_name) or _partial(_derive, _class)
+        _DERIVED[_class.builder_name] = _derived
     _names = _class.builder_name, *[_NAMES.get(name) for name in _class.spec_names]
     globals().update({name: _own[name] for name in _names if name in _own})
-__all__ = sorted(name for name, value in globals().items() if callable(value) and name[0] != "_")  # pyright: ignore[reportUnsupportedDunderAll]  # computed
+for _name in _DERIVED:
+    globals().pop(_name, None)  # a submodule of the same name
+_public = [name for name, value in globals().items() if callable(value) and name[0] != "_"]
+__all__ = sorted([*_public, *_DERIVED])  # pyright: ignore[reportUnsupportedDunderAll]  # computed
+
+
+def __getattr__(name: str) -> _Any:
+    derive = _DERIVED.get(name)
+    if derive is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    builder: _Any = derive()
+    if name not in _BUILDERS:
+        builder.__module__ = __name__
+    return globals().setdefault(name, builder)
 
 
 def __dir__() -> list[str]:

@@ -1,5 +1,7 @@
 """The foundation: element types, shapes, graphs, tracing, errors. No operations here."""
 
+from __future__ import annotations
+
 from minixla.core import jax_version as _jax_version  # noqa: F401 - checks the release first
 
 # isort: split

@@ -1,5 +1,7 @@
 """Batching: a trace whose values stand for a batch of values."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Sequence
 from functools import lru_cache
 from typing import Any, NoReturn
@@ -20,7 +22,7 @@ class BatchTracer(WrappingTracer):
     __slots__ = ()
 
     def __init__(
-        self, trace: "BatchTrace", value: Array, dimension: int | tuple[int | None, ...] | None
+        self, trace: BatchTrace, value: Array, dimension: int | tuple[int | None, ...] | None
     ) -> None:
         self._trace = trace
         self._shape = _member_shape(shape_of(value), dimension)
@@ -77,7 +79,7 @@ class BatchTrace(Trace):
     def memo_key(self) -> object:
         return "batch", self.size
 
-    def again(self, parent: Trace) -> "BatchTrace":
+    def again(self, parent: Trace) -> BatchTrace:
         return BatchTrace(parent, self.size)
 
     def put_together(self, values: Sequence[Array], known: object) -> Results:

@@ -1,5 +1,7 @@
 """What to write instead where Python asks a traced value for a number, as `__float__` does."""
 
+from __future__ import annotations
+
 import ast
 import builtins
 import cmath

@@ -1,5 +1,7 @@
 """Forward derivatives: a trace whose values carry a tangent."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -64,7 +66,7 @@ class ForwardTrace(Trace):
     derive = staticmethod(jvp_of)
     __slots__ = ()
 
-    def again(self, parent: Trace) -> "ForwardTrace":
+    def again(self, parent: Trace) -> ForwardTrace:
         return ForwardTrace(parent)
 
     def taken_apart(self, value: ArrayLike) -> tuple[list[Any], bool]:

@@ -3,6 +3,8 @@
 XLA's own parser reads it back, constants of more than 16 elements aside: they are elided.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from graphlib import TopologicalSorter

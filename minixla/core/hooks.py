@@ -4,6 +4,8 @@ Imports go downward only. These functions are the exceptions: each returns a mod
 above provides, and is called when a program runs, not when a package is imported.
 """
 
+from __future__ import annotations
+
 import importlib
 from functools import cache
 from types import ModuleType
@@ -26,7 +28,7 @@ def engine() -> ModuleType:
     return importlib.import_module("minixla.engine")
 
 
-def platform_text(graph: "Graph", platform: str) -> str:
+def platform_text(graph: Graph, platform: str) -> str:
     """Return the StableHLO text that XLA receives on one device of a platform."""
     return importlib.import_module("minixla.engine.platform_text").platform_text(graph, platform)
 
@@ -54,17 +56,17 @@ def transforms() -> ModuleType:
     return importlib.import_module("minixla.transforms")
 
 
-def incomplete_program(kind: type, shape: "AnyShape", by: tuple[int, ...]) -> "Graph":
+def incomplete_program(kind: type, shape: AnyShape, by: tuple[int, ...]) -> Graph:
     """Return JAX's program of an incomplete gamma or beta function, or of a derivative of it."""
     return importlib.import_module("minixla.interop.incomplete").program(kind, shape, by)
 
 
-def html_of(graph: "Graph") -> str:
+def html_of(graph: Graph) -> str:
     """Return the drawing of a graph for notebooks."""
     return importlib.import_module("minixla.tools.drawing").html_of(graph)
 
 
-def layouts(graph: "Graph") -> object:
+def layouts(graph: Graph) -> object:
     """Return how the values of a program lie over devices, `minixla.tools.layouts.Layouts`."""
     module = importlib.import_module("minixla.tools.layouts")
     return module.layouts(graph)

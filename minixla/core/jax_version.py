@@ -1,5 +1,7 @@
 """Check the installed release of JAX, before anything else reads its names."""
 
+from __future__ import annotations
+
 import re
 
 import jax

@@ -1,5 +1,7 @@
 """Tangents and cotangents, any of which may be None, that is zero."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from typing import Any
 

@@ -4,6 +4,8 @@ A level takes several frames of the framework's beside the user's own. Python's 
 which counts frames of both kinds, is raised while levels pile up, as far as the stack has room.
 """
 
+from __future__ import annotations
+
 import sys
 import threading
 from typing import ClassVar

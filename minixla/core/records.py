@@ -36,8 +36,9 @@ class Record:
     _is_exact: ClassVar[bool] = False
     # Whether all that count by identity are programs.
     _counts_programs: ClassVar[bool] = False
-    # By their attributes, while they live, and by what callers gave.
-    _records: ClassVar[WeakValueDictionary[object, Any]] = WeakValueDictionary()
+    # By their attributes, while they live, and by what callers gave. The dictionary of records is
+    # made with the first record.
+    _records: ClassVar[WeakValueDictionary[object, Any] | None] = None
     _given: ClassVar[MutableMapping[object, Any]] = {}
 
     def __new__(cls, /, *values: object, **named: object) -> Self:
@@ -72,6 +73,8 @@ class Record:
         canonical = cls._canonical(values, named)
         values_key = exact(tuple(canonical.values()))
         with _RECORDING:
+            if cls._records is None:
+                cls._records = WeakValueDictionary()
             record = cls._records.get(values_key)
             if record is None:
                 record = cls._records[values_key] = cls._made(canonical)
@@ -121,12 +124,12 @@ class Record:
         fields: dict[str, Field] = {}
         for base in reversed(cls.__bases__):
             fields.update(getattr(base, "fields", {}))
-        for name, value in list(cls.__dict__.items()):
-            if not isinstance(value, Field):
-                fields.pop(name, None)
-                continue
-            inherited = {variable for base in cls.__mro__[1:] for variable in vars(base)}
-            if name in inherited - {"has_side_effect"}:
+        declared = {name: value for name, value in vars(cls).items() if isinstance(value, Field)}
+        for name in fields.keys() & cls.__dict__.keys() - declared.keys():
+            del fields[name]
+        for name, value in declared.items():
+            is_inherited = any(name in vars(base) for base in cls.__mro__[1:])
+            if is_inherited and name != "has_side_effect":
                 raise ValueError(f"class {cls.__name__}: an operation has a {name!r} already")
             fields[name] = value.named(name)
             delattr(cls, name)
@@ -140,7 +143,7 @@ class Record:
         cls._counts_programs = cls.runs_programs and all(k.holds_programs for k in by_identity)
         has_integers = any(isinstance(kind, Integer) for kind in kinds)
         cls._is_exact = cls.is_ambiguous or has_integers or cls._counts_programs
-        cls._records = WeakValueDictionary()
+        cls._records = None
         cls._given = WeakValueDictionary() if cls._counts_programs else {}
 
     @cached_property

@@ -1,5 +1,7 @@
 """Residuals: what the second half of a reverse derivative takes from the first."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 from minixla.core.graph import Graph, Instruction, Rewriting, Value

@@ -33,11 +33,11 @@ _SETS[BLOCKED] = "blocked_propagation"
 
 # Factors are called i, j, ..., z, z_1, z_2, ...
 _LETTERS = "ijklmnopqrstuvwxyz"
-_SYMBOL = re.compile(r"z_\d+|[i-z]")
-_RULE = re.compile(r"\s*\(([^()]*)\)\s*->\s*\(([^()]*)\)(?:\s*\{([^{}]*)\})?(.*)", re.DOTALL)
-_DIMENSIONS = re.compile(r"\[([^\[\]]*)\]")
-_SET = re.compile(r"\s*(\w+)\s*=\s*\{([^{}]*)\}")
-_WRAPPED = re.compile(r"\s*#sdy\.op_sharding_rule\s*<(.*)>\s*", re.DOTALL)
+_SYMBOL = r"z_\d+|[i-z]"
+_RULE = r"\s*\(([^()]*)\)\s*->\s*\(([^()]*)\)(?:\s*\{([^{}]*)\})?(.*)"
+_DIMENSIONS = r"\[([^\[\]]*)\]"
+_SET = r"\s*(\w+)\s*=\s*\{([^{}]*)\}"
+_WRAPPED = r"\s*#sdy\.op_sharding_rule\s*<(.*)>\s*"
 _FORM = "A rule reads `([i, k], [k, j])->([i, j]) {i=4, j=6, k=8} reduction={k}`"
 
 
@@ -162,17 +162,18 @@ class ShardingRule:
         Raises:
             AttributeValueError: the text is no rule, or the rule is not valid.
         """
-        wrapped = _WRAPPED.fullmatch(text)
-        match = _RULE.fullmatch(wrapped[1] if wrapped else text)
+        wrapped = re.fullmatch(_WRAPPED, text, flags=re.DOTALL)
+        match = re.fullmatch(_RULE, wrapped[1] if wrapped else text, flags=re.DOTALL)
         if match is None:
             _refuse(text, "it is no list of operands, results and sizes of factors")
         operands, results, sizes, rest = match.groups()
         rest, rest_of_mark, last = rest.rpartition(",")
         is_custom = bool(rest_of_mark) and last.strip() == "custom"
         rest = rest if is_custom else f"{rest}{rest_of_mark}{last}"
-        sets = {name: frozenset(_read_set(text, inside)) for name, inside in _SET.findall(rest)}
+        pairs = re.findall(_SET, rest)
+        sets = {name: frozenset(_read_set(text, inside)) for name, inside in pairs}
         expected = [name for name in _SETS.values() if name in sets]
-        if _SET.sub("", rest).strip() or [name for name, _ in _SET.findall(rest)] != expected:
+        if re.sub(_SET, "", rest).strip() or [name for name, _ in pairs] != expected:
             _refuse(text, f"after the sizes stands {rest.strip()!r}")
         given_sets = {name: sets.get(written, frozenset()) for name, written in _SETS.items()}
         taken, made = (_read_tensors(text, side) for side in (operands, results))
@@ -322,13 +323,13 @@ def _tensors_text(tensors: tuple[Tensor, ...]) -> str:
 
 
 def _read_symbols(text: str, inside: str) -> Dimension:
-    if _SYMBOL.sub("", inside).strip() or not inside.strip():
+    if re.sub(_SYMBOL, "", inside).strip() or not inside.strip():
         _refuse(text, f"{inside.strip()!r} is no list of factors")
-    return tuple(map(_factor, _SYMBOL.findall(inside)))
+    return tuple(map(_factor, re.findall(_SYMBOL, inside)))
 
 
 def _read_tensors(text: str, tensors: str) -> tuple[Tensor, ...]:
-    between, listed = _DIMENSIONS.sub("", tensors), _DIMENSIONS.findall(tensors)
+    between, listed = re.sub(_DIMENSIONS, "", tensors), re.findall(_DIMENSIONS, tensors)
     if between.strip(", \t\n"):
         _refuse(text, f"between operands or results stands {between.strip()!r}")
     parts = [dimension.split(",") if dimension.strip() else [] for dimension in listed]

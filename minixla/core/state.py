@@ -1,5 +1,7 @@
 """What each thread is doing: its current trace, and the user's line that it works for."""
 
+from __future__ import annotations
+
 import gc
 import threading
 from collections.abc import Hashable, Iterator
@@ -19,7 +21,7 @@ def current_trace() -> Any:  # noqa: ANN401  # a Trace
     return state.trace
 
 
-def set_current_trace(trace: "jax.core.Trace") -> None:
+def set_current_trace(trace: jax.core.Trace) -> None:
     """Set this thread's current trace; importing the engine replaces this function."""
     hooks.engine()
     state.trace = trace
@@ -79,7 +81,7 @@ def at_own_lines() -> AbstractContextManager[None]:
     return held("source", None)
 
 
-def restore_state(trace: "jax.core.Trace", own_frames: int) -> None:
+def restore_state(trace: jax.core.Trace, own_frames: int) -> None:
     """Makes a thread's state what it was, where Ctrl-C may have come while a trace was ending."""
     # Python may raise KeyboardInterrupt as it enters a function: the end of a `with` block, too.
     state.trace = trace

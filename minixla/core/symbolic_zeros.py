@@ -6,6 +6,8 @@ the program, and 0 * inf is NaN. So the pullback gets a `ZeroTracer`: linear ope
 symbolic zeros for it, and programs drop it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import compress
@@ -30,7 +32,7 @@ class ZeroTracer(Tracer):
 
     __slots__ = ()
 
-    def __init__(self, trace: "ZeroTrace", shape: AnyShape) -> None:
+    def __init__(self, trace: ZeroTrace, shape: AnyShape) -> None:
         self._trace, self._shape, self._weak = trace, shape, False
 
     def _mark_weak(self) -> None:
@@ -53,7 +55,7 @@ class ZeroTrace(Trace):
     forwards = True
     __slots__ = ()
 
-    def again(self, parent: Trace) -> "ZeroTrace":
+    def again(self, parent: Trace) -> ZeroTrace:
         return ZeroTrace(parent)
 
     def taken_apart(self, value: ArrayLike) -> tuple[list[Any], bool]:

@@ -8,7 +8,6 @@ import jax.core
 import numpy as np
 
 from minixla.core import errors, hooks
-from minixla.core.concretization_advice import advice_for
 from minixla.core.errors import (
     ConcretizationError,
     ShapeError,
@@ -385,6 +384,8 @@ def unknown_value(
     subject: str, wanted: str, where: str, details: Sequence[str], otherwise: str
 ) -> ConcretizationError:
     """The error where Python asked for a value that is not known, or may not be."""
+    from minixla.core.concretization_advice import advice_for  # only errors need it
+
     # `subject` is the transformation, `wanted` one of the questions that `core.questions` knows,
     # `where` from which value, of which `given` is known, and `otherwise` what to do besides.
     source = state.source or find_source(2)

@@ -34,6 +34,7 @@ def one_program(
     Returns:
         A decorator.
     """
+    options = names, known, numbers
 
     def marked(function: Function) -> Function:
         compiled: Callable[..., object] | None = None
@@ -43,7 +44,7 @@ def one_program(
             try:
                 if state.trace.compiles:
                     if compiled is None:
-                        compiled = _compiled_functions(called, names, known, numbers)
+                        compiled = _compiled_functions(called, *options)
                     result = compiled(args, kwargs)
                     if result is not NotImplemented:
                         return result

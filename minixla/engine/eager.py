@@ -1,5 +1,7 @@
 """Evaluation of single operations on JAX's arrays: cached programs of one instruction."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any

@@ -3,6 +3,8 @@
 Where a function becomes a program they belong to the structure of its arguments and results.
 """
 
+from __future__ import annotations
+
 from functools import lru_cache
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Register our tracers with JAX, so that its functions accept them."""
 
+from __future__ import annotations
+
 import os
 from typing import Any
 

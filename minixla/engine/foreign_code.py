@@ -25,12 +25,12 @@ _REGISTERING = Lock()
 _CALLERS: WeakSet[Operation] = WeakSet()
 # XLA's words for a target without code, with the target and the platform.
 _UNKNOWN = (
-    re.compile(r"No FFI handler registered for (\S+) on a platform (\S+)"),
-    re.compile(r"No registered implementation for .*custom call to (\S+) for (?:platform )?(\S+)"),
-    re.compile(r"Custom call target (\S+) is not implemented()"),
+    r"No FFI handler registered for (\S+) on a platform (\S+)",
+    r"No registered implementation for .*custom call to (\S+) for (?:platform )?(\S+)",
+    r"Custom call target (\S+) is not implemented()",
 )
 # And for a compiler option that it does not know, or whose value is none.
-_OPTION = re.compile(r"No such compile option: .*|While setting option .*")
+_OPTION = r"No such compile option: .*|While setting option .*"
 #: Targets of XLA's own passes, which check nothing, and what to use instead.
 _INTERNAL = {"SliceToDynamic": "minixla_ops.set_dimension_size", "TopK": "minixla_ops.top_k"}
 
@@ -71,12 +71,12 @@ def prepare_target(target: str, source: Source | None, operation: Operation | No
 
 def _explained(error: Exception) -> Exception | None:
     """Our error for one of XLA's compiler about what it does not know; None for others."""
-    if option := _OPTION.search(str(error)):
+    if option := re.search(_OPTION, str(error)):
         advice = "Names in compiler_options are XLA's flags (xla_...) and compile options."
         return explain(
             TransformError, "compiler_options", f"XLA: {option[0].rstrip('.')}", advice=advice
         )
-    match = next(filter(None, (pattern.search(str(error)) for pattern in _UNKNOWN)), None)
+    match = next(filter(None, (re.search(pattern, str(error)) for pattern in _UNKNOWN)), None)
     if match is None or match[1] not in _CALLED:
         return None
     problem = f"XLA has no code for the target {match[1]!r}"
@@ -91,7 +91,7 @@ def _explained(error: Exception) -> Exception | None:
 
 
 register_xla_runtime_error_handler(_explained)
-_INTERRUPTED = re.compile("^KeyboardInterrupt", re.MULTILINE)
+_INTERRUPTED = "^KeyboardInterrupt"
 
 
 class KernelError(MinixlaError, JaxRuntimeError):
@@ -107,7 +107,7 @@ def raise_ours(
     """
     text = str(error)
     # Ctrl-C ended a Python function that a program called.
-    if isinstance(error, JaxRuntimeError) and _INTERRUPTED.search(text):
+    if isinstance(error, JaxRuntimeError) and re.search(_INTERRUPTED, text, flags=re.MULTILINE):
         raise KeyboardInterrupt from error
     kind, _, problem = text.partition(": ")
     if kind == "RESOURCE_EXHAUSTED":

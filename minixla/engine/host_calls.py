@@ -1,5 +1,7 @@
 """Calls of Python functions from compiled programs, and the order of side effects in JAX."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 

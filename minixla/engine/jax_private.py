@@ -5,8 +5,9 @@ change between releases. `Primitive`, `ir` and `func` are also in `jax.extend`, 
 `tests/minixla/engine/test_jax_private.py` prints the names that a release of JAX lacks.
 """
 
-# ruff: noqa: F401 - other files import the names from here
+from __future__ import annotations
 
+# ruff: noqa: F401 - other files import the names from here
 from collections.abc import Callable
 from typing import Any
 

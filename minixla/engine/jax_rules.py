@@ -4,6 +4,8 @@ Under `jax.jvp` a program becomes the program with what its derivative needs, an
 that maps tangents; under `jax.grad` JAX transposes the linear one, which is our reverse derivative.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import compress

@@ -1,5 +1,7 @@
 """`jax.jit`'s own callable object with a function of ours where it does not know what to do."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -1,5 +1,7 @@
 """`jit(f).lower`: a program's own text as the module of JAX's stage, without a jaxpr around it."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import count

@@ -1,5 +1,7 @@
 """What each device runs on its pieces, in programs that JAX lowers for several devices."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,7 +9,6 @@ from minixla.core.graph import Graph
 from minixla.engine.jax_private import ShardingContext, ir
 from minixla.sharding.mesh import Mesh
 from minixla.sharding.tensor_sharding import TensorSharding
-from minixla.sharding.text import parse_sharding
 
 
 def split(context: Any, operands: Sequence[Any], kinds: Sequence[Any], graph: Graph) -> Graph:
@@ -41,5 +42,8 @@ def _sharding_of(value: Any, kind: Any) -> TensorSharding | None:
 
 
 def _read(text: str) -> TensorSharding | None:
-    # Programs from elsewhere may call meshes by name.
-    return parse_sharding(text) if "mesh<" in text else None
+    if "mesh<" not in text:  # programs from elsewhere may call meshes by name
+        return None
+    from minixla.sharding.text import parse_sharding  # loads for programs on several devices
+
+    return parse_sharding(text)

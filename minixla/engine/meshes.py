@@ -1,5 +1,7 @@
 """What JAX is told of a program's meshes: without it XLA runs everything on one device."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any

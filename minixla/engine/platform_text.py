@@ -1,5 +1,7 @@
 """The StableHLO text of a graph for one platform: legalized, with the platform's own forms."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

@@ -136,14 +136,14 @@ def lower_graph(
 
 
 # A string; if a size follows, the string is the name of an axis.
-_AXIS = re.compile(r'"((?:[^"\\]|\\.)*+)"(=\d)?')
+_AXIS = r'"((?:[^"\\]|\\.)*+)"(=\d)?'
 
 
 def _check_axes(graph: Graph, text: str) -> None:
     """Raise ShardingError for a mesh with axis names that make XLA end the process."""
     if "mesh<[" not in text:
         return
-    for match in _AXIS.finditer(text):
+    for match in re.finditer(_AXIS, text):
         if match[2] and not (match[1].isascii() and "\\" not in match[1]):
             problem = f"XLA does not accept the name of the mesh axis {match[0][:80]}"
             advice = "Rename the axis: letters, digits and other printable ASCII characters, "

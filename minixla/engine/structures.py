@@ -3,6 +3,8 @@
 A user's container may accept only arrays, so it is never built from placeholders.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -16,12 +18,12 @@ if TYPE_CHECKING:
 
         num_leaves: int
 
-        def children(self) -> list["PyTreeDef"]: ...  # noqa: D102
+        def children(self) -> list[PyTreeDef]: ...  # noqa: D102
         def node_data(self) -> tuple[type, Any] | None: ...  # noqa: D102
         @classmethod
         def from_node_data_and_children(  # noqa: D102
-            cls, registry: object, data: object, children: list["PyTreeDef"]
-        ) -> "PyTreeDef": ...
+            cls, registry: object, data: object, children: list[PyTreeDef]
+        ) -> PyTreeDef: ...
 else:
     from jax.tree_util import PyTreeDef as PyTreeDef
 

@@ -3,6 +3,8 @@
 Each platform has a package of rules, such as `minixla.legalize.cpu`, with one file for each topic.
 """
 
+from __future__ import annotations
+
 from minixla.legalize.registry import Rule, Target, disabled, legalize, platform_of, rules_of
 from minixla.legalize.rewriting import legalized, legalized_text
 

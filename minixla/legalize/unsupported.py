@@ -1,5 +1,7 @@
 """The element types for which XLA has no code on a platform, by operation."""
 
+from __future__ import annotations
+
 from functools import lru_cache
 
 from minixla.core.operation import Operation

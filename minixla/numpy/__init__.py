@@ -7,24 +7,23 @@ What they refuse are the errors of `minixla.core.errors`. In examples `np` is th
 
 # ruff: noqa: F401, F403 - `offered` says what is offered
 
+import importlib as _importlib
+import typing as _typing
+
 from minixla.core.source import offer_functions as _offer_functions
 from minixla.core.tracing import Tracer
 from minixla.numpy import array_methods as _array_methods
 from minixla.numpy import arrays_of_keys as _arrays_of_keys
-from minixla.numpy import fft, linalg
 from minixla.numpy import long_tail as _long_tail
 from minixla.numpy.arithmetic import *
-from minixla.numpy.convolutions import *
 from minixla.numpy.creation import *
 from minixla.numpy.cumulative import *
-from minixla.numpy.distributions import *
 from minixla.numpy.dtypes import *
 from minixla.numpy.dtypes import __array_api_version__, __array_namespace_info__
 from minixla.numpy.dtypes import bool_ as bool
 from minixla.numpy.element_functions import offered
 from minixla.numpy.elementwise import *
 from minixla.numpy.exponentials import *
-from minixla.numpy.inverses import *
 from minixla.numpy.joining import *
 from minixla.numpy.linear_algebra import *
 from minixla.numpy.logic import *
@@ -32,21 +31,49 @@ from minixla.numpy.long_tail import *
 from minixla.numpy.manipulation import *
 from minixla.numpy.matrices import *
 from minixla.numpy.reductions import *
-from minixla.numpy.sets import *
 from minixla.numpy.sorting import *
 from minixla.numpy.statistics import *
 from minixla.numpy.taking import *
 from minixla.numpy.ufuncs import ufunc
 
+if _typing.TYPE_CHECKING:
+    from minixla.numpy import fft, linalg
+    from minixla.numpy.convolutions import *
+    from minixla.numpy.distributions import *
+    from minixla.numpy.inverses import *
+    from minixla.numpy.sets import *
+
+# Modules that load when one of their functions is first used, and the names of the functions.
+_LATE = {
+    "convolutions": ["convolve", "correlate"],
+    "distributions": ["histogram", "histogram2d", "histogramdd", "median", "nanmedian"],
+    "inverses": ["acos", "acosh", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh"],
+    "sets": ["intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all"],
+}
+_LATE["distributions"] += ["nanpercentile", "nanquantile", "percentile", "quantile"]
+_LATE["inverses"] += ["asin", "asinh", "atan", "atanh", "hypot", "logaddexp"]
+_LATE["inverses"] += ["logaddexp2", "sinc", "sinh"]
+_LATE["sets"] += ["unique_counts", "unique_inverse", "unique_values"]
+_HOME_OF = {name: module for module, names in _LATE.items() for name in names}
+
 _arrays_of_keys.install_on(globals())
 _HELPERS = ("element_functions", "index_parsing", "indexing", "sort_keys", "ufuncs")
 _array_methods.install_on(Tracer)
-__all__ = offered(
-    globals(),
-    ["fft", "linalg", "ufunc", *_long_tail.__all__],
-    [*_HELPERS, "operands"],
-)  # pyright: ignore[reportUnsupportedDunderAll]  # computed
-_offer_functions(__name__, [*__all__, *linalg.__all__, *fft.__all__])
+_own_names = offered(globals(), ["ufunc", *_long_tail.__all__], [*_HELPERS, "operands"])
+__all__ = [*_own_names, "fft", "linalg", *_HOME_OF]  # pyright: ignore[reportUnsupportedDunderAll]  # computed
+_offer_functions(__name__, __all__)
+
+
+if not _typing.TYPE_CHECKING:
+
+    def __getattr__(name: str) -> _typing.Any:
+        if name in ("fft", "linalg"):
+            return _importlib.import_module(f"minixla.numpy.{name}")
+        if name not in _HOME_OF:
+            raise AttributeError(f"module 'minixla.numpy' has no attribute {name!r}")
+        value = getattr(_importlib.import_module(f"minixla.numpy.{_HOME_OF[name]}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

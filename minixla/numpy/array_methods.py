@@ -1,5 +1,7 @@
 """What tracers have of arrays: methods, attributes and NumPy's protocols, put on Tracer."""
 
+from __future__ import annotations
+
 import ast
 import inspect
 from collections.abc import Callable, Iterator

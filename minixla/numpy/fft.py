@@ -1,5 +1,7 @@
 """`mx.numpy.fft`: the discrete Fourier transforms of `jax.numpy.fft`."""
 
+from __future__ import annotations
+
 from jax.numpy.fft import (
     fft,
     fft2,

@@ -11,6 +11,7 @@ from jax.numpy.linalg import cross, diagonal, matrix_power, multi_dot, outer, tr
 
 import minixla.numpy as mnp
 from minixla.core.docstrings import documented
+from minixla.core.source import offer_functions
 from minixla.core.tracing import one_program
 from minixla.numpy import operands, spectra, systems
 from minixla.numpy.element_functions import root
@@ -26,6 +27,7 @@ __all__ = ["cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix
 __all__ += ["multi_dot", "norm", "outer", "tensordot", "trace", "vecdot", "vector_norm"]
 __all__ += spectra.__all__
 __all__ += systems.__all__
+offer_functions("minixla.numpy", __all__)
 
 
 def __dir__() -> list[str]:

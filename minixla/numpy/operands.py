@@ -1,5 +1,7 @@
 """What every function does with its arguments: checks, element types, axes, values of the trace."""
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from contextlib import suppress

@@ -5,6 +5,8 @@ So elements become keys, integers of 32 bits in their order; a key and its posit
 of 64 bits, and elements are taken by the positions that the sorted integers hold.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import cache
 from typing import Any

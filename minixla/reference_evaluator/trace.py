@@ -3,6 +3,8 @@
 What `mx.reference(f, precision="float64")` computes with are programs in double.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,10 +33,10 @@ class ReferenceTracer(tracers.Tracer):
 
     __slots__ = ("data",)
 
-    def __init__(self, trace: "ReferenceTrace", data: Any, shape: AnyShape) -> None:
+    def __init__(self, trace: ReferenceTrace, data: Any, shape: AnyShape) -> None:
         self._trace, self._shape, self._weak, self.data = trace, shape, False, data
 
-    def _weak_copy(self) -> "ReferenceTracer":
+    def _weak_copy(self) -> ReferenceTracer:
         copied = ReferenceTracer(self._trace, self.data, self._shape)
         copied._mark_weak()
         return copied

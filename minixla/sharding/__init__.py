@@ -3,6 +3,8 @@
 See docs/sharding.md. Names load when they are first used; `__init__.pyi` has their types.
 """
 
+from __future__ import annotations
+
 import importlib
 from typing import Any
 

@@ -11,6 +11,8 @@ iteration is computed again at most twice up to N = 16,000 and three times up to
 (1,073,280), the last of them in its block; states of more than a MiB get fewer slots, down to 16.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from math import comb
 

@@ -6,6 +6,8 @@ derivative needs (residuals) of each iteration, and another scan walks back.
 Elsewhere the loop counts its iterations and keeps its first values only; see `loop_blocks`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from itertools import compress
 

@@ -6,6 +6,7 @@ rest of the pair takes the result out.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 import minixla_ops as ops
@@ -205,9 +206,9 @@ class AsyncDone(Done, start=AsyncStart, index=1):
     """The result of the computation. XLA: AsyncDone."""
 
 
-#: By name, the builders of all instructions that only XLA makes.
+#: Functions that make the builders of all instructions that only XLA makes, by builder name.
 BUILDERS = {
-    operation.builder_name: refusing(operation)
+    operation.builder_name: partial(refusing, operation)
     for operation in REGISTRY.values()
     if issubclass(operation, Internal) and hasattr(operation, "instead")
 }

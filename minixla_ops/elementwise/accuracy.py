@@ -8,8 +8,8 @@ from minixla.core.attributes import Attribute
 from minixla.core.errors import AttributeValueError, explain
 
 _MODES = ("DEFAULT", "HIGHEST", "TOLERANCE")
-_FIELD = re.compile(r"(atol|rtol|ulps)\s*=\s*([0-9.eE+-]+)")
-_MODE = re.compile(r"result_accuracy_mode<(\w+)>")
+_FIELD = r"(atol|rtol|ulps)\s*=\s*([0-9.eE+-]+)"
+_MODE = r"result_accuracy_mode<(\w+)>"
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,10 @@ class ResultAccuracy:
         """What a mode's name, or `#stablehlo.result_accuracy<...>`, says; ValueError if neither."""
         if text in _MODES:
             return cls(text)
-        mode = _MODE.search(text)
+        mode = re.search(_MODE, text)
         if "result_accuracy<" not in text or mode is None:
             raise ValueError(f"{text!r} is neither a mode nor a #stablehlo.result_accuracy")
-        fields: dict[str, Any] = {name: float(text) for name, text in _FIELD.findall(text)}
+        fields: dict[str, Any] = {name: float(text) for name, text in re.findall(_FIELD, text)}
         fields["ulps"] = int(fields.get("ulps", 0))
         return cls(mode[1], **fields)
 

@@ -9,6 +9,8 @@ Functions Using Exception Handling (1997); W. Kahan, Branch Cuts for Complex Ele
 (1987).
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 

@@ -1,5 +1,7 @@
 """What all element-wise operations share: equal operand shapes, one element at a time."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, ClassVar
 

@@ -5,6 +5,8 @@ exactly 0, but its derivative may be infinite or NaN, and 0 times that is NaN.
 `helpers.changes` applies these operations in place of products and quotients.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 import minixla_ops as ops

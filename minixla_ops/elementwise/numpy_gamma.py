@@ -1,5 +1,7 @@
 """The gamma function and its relatives in NumPy, of f64; outside of their domains as in chlo."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from functools import cache

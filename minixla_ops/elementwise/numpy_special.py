@@ -5,6 +5,8 @@ Annex G of the C standard where an operand is not finite, as StableHLO's interpr
 Those of two, of any dtype of 8 bits or more, are for the `numpy` of binary operations.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from functools import partial

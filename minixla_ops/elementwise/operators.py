@@ -3,6 +3,8 @@
 Derivative and batching rules are written with them; `minixla.numpy` offers the same functions.
 """
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Callable, Sequence
 from functools import lru_cache

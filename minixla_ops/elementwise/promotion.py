@@ -4,6 +4,8 @@ Source: the type promotion lattice of JAX (`jax.numpy` documentation, "Type prom
 Python scalars, and values made from such alone, are weak: they do not widen the other side.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from functools import cache
 from itertools import pairwise

@@ -5,6 +5,8 @@ combines neighbours in a tree of logarithmic depth, which keeps their order; oth
 element at a time, as XLA evaluates short reductions.
 """
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from itertools import compress, repeat

@@ -7,6 +7,8 @@ StableHLO's interpreter round intermediate sums to the element type: they are wi
 of the exact sum for up to ten thousand random elements.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat

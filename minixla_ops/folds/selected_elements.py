@@ -1,5 +1,7 @@
 """What SelectAndScatter computes as a program: which element of a window is selected, and where."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 

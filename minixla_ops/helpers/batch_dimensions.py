@@ -1,5 +1,7 @@
 """Helpers of batching rules: moving, adding and aligning batch dimensions."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from typing import Any
 

@@ -4,6 +4,8 @@ NumPy and ml_dtypes leave gaps: some pairs of types have no cast, floats that do
 give anything, and wide numbers are rounded twice on their way to a narrow float.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -97,7 +99,7 @@ def _rounded_to_odd(array: np.ndarray) -> np.ndarray:
 
 
 def emit_converted(
-    emit: "Emitter", names: Sequence[str], shapes: Sequence[AnyShape], targets: Sequence[AnyShape]
+    emit: Emitter, names: Sequence[str], shapes: Sequence[AnyShape], targets: Sequence[AnyShape]
 ) -> list[str]:
     """Writes the conversion of values of `shapes` that differ from `targets`; returns all names."""
     converted = []

@@ -4,6 +4,8 @@ In imported programs a change that is exactly 0 stays 0, whatever the slope is
 (`elementwise.no_nan`). Programs that are traced from Python keep plain products.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from minixla.core.registry import REGISTRY

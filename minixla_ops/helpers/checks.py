@@ -1,5 +1,7 @@
 """Checks that operations of several families make of shapes, each under a label of theirs."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 from minixla.core import Operation, Shape

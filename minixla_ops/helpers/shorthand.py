@@ -1,5 +1,7 @@
 """Short names that derivative and batching rules are written in."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +92,7 @@ def ones_like(value: object) -> np.ndarray:
     return splat(1, array_shape(value))
 
 
-def written(emit: "Emitter", text: str, shapes: Sequence[AnyShape], result: AnyShape) -> list[str]:
+def written(emit: Emitter, text: str, shapes: Sequence[AnyShape], result: AnyShape) -> list[str]:
     """Writes an operation of one result: its `text`, and the types of its operands and result."""
     name, types = emit.name(), ", ".join([shape.stablehlo for shape in shapes])
     emit.line(f"{name} = {text} : ({types}) -> {result.stablehlo}")

@@ -28,7 +28,7 @@ _FUNCTIONS: dict[str, Callable[..., object]] = {}
 REGISTERING = "minixla_ops.register_custom_call(target_name, function)"
 
 #: XLA's targets that call a Python function by its number.
-_CALLBACK = re.compile(r"xla_\w*python_\w*callback")
+_CALLBACK = r"xla_\w*python_\w*callback"
 
 
 class _Options(kinds.Attribute):
@@ -148,7 +148,7 @@ class CustomCall(Operation):
     def _refuse_callback(self) -> None:
         """Refuses a function of the process that wrote the program: here it is another, or none."""
         target = self.target_name
-        if _CALLBACK.fullmatch(target) and not is_registered(target):
+        if re.fullmatch(_CALLBACK, target) and not is_registered(target):
             problem = f"the target {target!r} calls a Python function of the program's maker"
             advice = "It means nothing in another process: leave pure_callback, io_callback and"
             advice = f"{advice} debug prints out of the program."

@@ -1,5 +1,7 @@
 """Sharding rules of custom calls: those of XLA's and JAX's targets that Shardy knows."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 from minixla.core.shapes import AnyShape, ShapeList

@@ -1,5 +1,7 @@
 """What Gather and Scatter share: windows of an array whose places an array of indices gives."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 import minixla_ops as ops
@@ -18,7 +19,6 @@ from minixla_ops.helpers.shorthand import array_shape, as_results, as_tuple, zer
 from minixla_ops.indexing import index_numbers, indexed_windows, window_bounds
 from minixla_ops.indexing.index_numbers import NumbersAttribute, ScatterDimensionNumbers
 from minixla_ops.indexing.scatter_computations import apply_updates, combines, split
-from minixla_ops.indexing.scatter_derivatives import scatter_jvp, scatter_pull
 from minixla_ops.programs import computations
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.runs_programs import moved_batches
@@ -187,13 +187,16 @@ class Scatter(indexed_windows.IndexedWindows):
         return [ops.reshape(result, sizes) for result in as_tuple(inside(*raised, start, *updates))]
 
     def jvp(self, primals, tangents, results):
-        return as_results(scatter_jvp(self, primals, tangents, as_tuple(results)))
+        results = as_tuple(results)
+        return as_results(_derivatives().scatter_jvp(self, primals, tangents, results))
 
     def transpose(self, cotangents, operands, linear):
-        return scatter_pull(self, as_tuple(cotangents), operands, None, linear)
+        cotangents = as_tuple(cotangents)
+        return _derivatives().scatter_pull(self, cotangents, operands, None, linear)
 
     def vjp(self, cotangents, operands, results, active):
-        return scatter_pull(self, as_tuple(cotangents), operands, as_tuple(results), active)
+        cotangents, results = as_tuple(cotangents), as_tuple(results)
+        return _derivatives().scatter_pull(self, cotangents, operands, results, active)
 
     def batch(self, operands, dimensions):
         numbers, size = self.dimension_numbers, batch_size(operands, dimensions)
@@ -255,3 +258,9 @@ def scatter(
     graph = computations.computation_of(update_computation, [*scalars, *scalars], "scatter")
     promises = indices_are_sorted, unique_indices, indices_in_bounds
     return Scatter(dimension_numbers, graph, *promises)(*values)
+
+
+def _derivatives() -> ModuleType:
+    from minixla_ops.indexing import scatter_derivatives  # loads with the first derivative
+
+    return scatter_derivatives

@@ -1,5 +1,7 @@
 """What a scatter's update computation does: its kind, its independent parts, and it in NumPy."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from itertools import product
 from typing import TypeVar

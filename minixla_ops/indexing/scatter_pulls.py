@@ -7,6 +7,8 @@ are K sequential steps for K windows, each as long as a window is large, and arr
 updates in between: promise `unique_indices` where it holds.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import compress

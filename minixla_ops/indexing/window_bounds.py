@@ -1,5 +1,7 @@
 """Indexed windows in and out of bounds: programs that rules of Gather and Scatter are made of."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

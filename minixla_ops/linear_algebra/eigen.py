@@ -10,9 +10,8 @@ from minixla.core.attributes import Boolean, attribute
 from minixla.typing import Array
 from minixla_ops.elementwise.unary import conjugate
 from minixla_ops.helpers.shorthand import array_shape, full_like
-from minixla_ops.linear_algebra.factorization import ValuesAndVectors
+from minixla_ops.linear_algebra.factorization import ValuesAndVectors, routine
 from minixla_ops.linear_algebra.gaps import column_sums, gaps_between, off_diagonal, over_columns
-from minixla_ops.linear_algebra.lapack_routines import ROUTINES
 from minixla_ops.linear_algebra.matrices import adjoint, diagonal, identity, product, triangle
 
 
@@ -66,7 +65,7 @@ class Eigh(_OfSquare):
         return self.wanted(Shape(a.element_type.real, a.dimensions[:-1]), a)
 
     def numpy(self, a):
-        vectors, values, _ = ROUTINES["syevd"](a, **self.lapack_options())
+        vectors, values, _ = routine("syevd")(a, **self.lapack_options())
         return self.wanted(values, vectors)
 
     def lapack_options(self) -> dict[str, str]:
@@ -125,7 +124,7 @@ class Eig(_OfSquare):
         return self.wanted(Shape(vectors.element_type, a.dimensions[:-1]), vectors)
 
     def numpy(self, a):
-        *parts, _, vectors, _ = ROUTINES["geev"](a, **self.lapack_options())
+        *parts, _, vectors, _ = routine("geev")(a, **self.lapack_options())
         values = parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1]
         return self.wanted(values, vectors)
 
@@ -202,7 +201,7 @@ class Schur(_OfSquare):
         return self.wanted(a, a)
 
     def numpy(self, a):
-        form, vectors, *_ = ROUTINES["gees"](a, self.mode, "N")
+        form, vectors, *_ = routine("gees")(a, self.mode, "N")
         return self.wanted(form, vectors)
 
     def finish(self, form: Array, vectors: Array, *results: Array) -> Array | tuple[Array, ...]:

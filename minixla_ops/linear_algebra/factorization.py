@@ -1,6 +1,8 @@
 """The base class of matrix factorisations, which run as compiled code of libraries."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -130,3 +132,10 @@ class ValuesAndVectors(Factorization):
     def _values_and_tangents(self, primals: Any, tangents: Any) -> Any:
         at, results = self.values_at, self(*primals, **self.for_jvp)
         return results[at], self.jvp(primals, tangents, results)[at]
+
+
+def routine(name: str) -> Callable[..., Any]:
+    """Return the function of NumPy arrays that computes what a routine of LAPACK does."""
+    from minixla_ops.linear_algebra.lapack_routines import ROUTINES  # the reference rules use it
+
+    return ROUTINES[name]

@@ -13,7 +13,8 @@ from minixla_ops.elementwise.unary import conjugate
 from minixla_ops.helpers.batch_dimensions import move_dimension
 from minixla_ops.helpers.shorthand import array_shape, splat, zeros
 
-_FORMS = {"FFT": np.fft.fftn, "IFFT": np.fft.ifftn, "RFFT": np.fft.rfftn, "IRFFT": np.fft.irfftn}
+# By form, the function of numpy.fft, which NumPy loads when it is first used.
+_FORMS = {"FFT": "fftn", "IFFT": "ifftn", "RFFT": "rfftn", "IRFFT": "irfftn"}
 _REALS = [ELEMENT_TYPES[name] for name in ("f32", "f64")]
 _COMPLEX = [kind.complex for kind in _REALS]
 
@@ -85,7 +86,8 @@ class Fft(Operation):
             return np.zeros(self._result_sizes(operand.shape), dtype)
         wide = operand.astype(np.float64 if self.fft_type == "RFFT" else np.complex128)
         dimensions = range(-len(self.fft_length), 0)
-        return _FORMS[self.fft_type](wide, self.fft_length, dimensions).astype(dtype)
+        transform = getattr(np.fft, _FORMS[self.fft_type])
+        return transform(wide, self.fft_length, dimensions).astype(dtype)
 
     def transpose(self, cotangents, operands, linear):
         # FFT and IFFT are symmetric. Where one element stands for two, it counts twice.

@@ -1,5 +1,7 @@
 """Layouts and sharding of calls of LAPACK, BLAS and cuSOLVER."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import replace
 

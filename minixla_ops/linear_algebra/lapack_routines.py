@@ -5,6 +5,8 @@ undefined. `info` is 0, or says what went wrong, for each matrix.
 Source: https://www.netlib.org/lapack/explore-html/.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 

@@ -10,8 +10,7 @@ from minixla.core.derived import batched_graph
 from minixla.core.tracing import evaluate_graph
 from minixla.typing import Array
 from minixla_ops.helpers.shorthand import array_shape
-from minixla_ops.linear_algebra.factorization import Factorization
-from minixla_ops.linear_algebra.lapack_routines import ROUTINES
+from minixla_ops.linear_algebra.factorization import Factorization, routine
 from minixla_ops.linear_algebra.matrices import (
     columns,
     identity,
@@ -59,7 +58,7 @@ class Lu(Factorization):
         return a, Shape("s32", (*batch, min(m, n))), Shape("s32", (*batch, m))
 
     def numpy(self, a):
-        lu, pivots, _ = ROUTINES["getrf"](a)
+        lu, pivots, _ = routine("getrf")(a)
         permutation = np.broadcast_to(np.arange(a.shape[-2]), a.shape[:-1]).copy()
         for step in range(pivots.shape[-1]):
             other = pivots[..., step, None] - 1

@@ -1,5 +1,7 @@
 """Helpers of rules about stacks of matrices, which are in the last two dimensions."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 

@@ -12,8 +12,7 @@ from minixla.typing import Array, ArrayLike
 from minixla_ops.elementwise.unary import conjugate
 from minixla_ops.helpers.batch_dimensions import move_dimension
 from minixla_ops.helpers.shorthand import array_shape, as_results, full_like, splat, zeros
-from minixla_ops.linear_algebra.factorization import Factorization
-from minixla_ops.linear_algebra.lapack_routines import ROUTINES
+from minixla_ops.linear_algebra.factorization import Factorization, routine
 from minixla_ops.linear_algebra.matrices import (
     adjoint,
     columns,
@@ -38,7 +37,7 @@ class _Reflections(Factorization, Lowered):
         return Factorization.stablehlo(self, emit, operands, shapes, results)
 
     def numpy(self, *arrays):
-        return as_results(ROUTINES[self.routines[0]](*arrays))
+        return as_results(routine(self.routines[0])(*arrays))
 
 
 @register

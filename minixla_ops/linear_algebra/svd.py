@@ -5,9 +5,8 @@ from minixla.core import Shape, builder, register
 from minixla.core.attributes import Boolean, attribute
 from minixla.typing import Array
 from minixla_ops.helpers.shorthand import array_shape, full_like
-from minixla_ops.linear_algebra.factorization import ValuesAndVectors
+from minixla_ops.linear_algebra.factorization import ValuesAndVectors, routine
 from minixla_ops.linear_algebra.gaps import gaps_between, off_diagonal, over_columns, over_rows
-from minixla_ops.linear_algebra.lapack_routines import ROUTINES
 from minixla_ops.linear_algebra.matrices import adjoint, columns, diagonal, joined, product, rows
 
 
@@ -59,7 +58,7 @@ class Svd(ValuesAndVectors):
         return self.wanted(u, s, vh)
 
     def numpy(self, a):
-        _, s, u, vh, _ = ROUTINES["gesdd"](a, **self.lapack_options())
+        _, s, u, vh, _ = routine("gesdd")(a, **self.lapack_options())
         return self.wanted(u, s, vh)
 
     def library_shapes(self, a: Shape, is_full: bool) -> tuple[Shape, ...]:

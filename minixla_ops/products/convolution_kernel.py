@@ -1,5 +1,7 @@
 """The meaning of calls of `minixla/engine/kernels/convolutions.cc` in programs that are read."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any

@@ -1,5 +1,7 @@
 """What dot products and convolutions share: types, precision, and matrix products in NumPy."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Operations that run as a program of others: the rule `lowered`, and what follows from it."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import lru_cache, wraps
 from itertools import compress

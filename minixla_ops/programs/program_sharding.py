@@ -1,5 +1,7 @@
 """The sharding rule of a program, as one operation."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from minixla.core import Graph, Instruction, Shape, Value

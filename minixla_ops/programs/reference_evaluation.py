@@ -1,5 +1,7 @@
 """Evaluation of graphs by their operations' reference rules, in NumPy."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """What loops, branches and calls share: their operands, their programs, and their linear rules."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, compress, pairwise
 from operator import not_

@@ -3,6 +3,8 @@
 It is called where XLA:CPU's form takes clearly longer, and where the library could be built.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar

@@ -1,5 +1,7 @@
 """Programs that a program calls many times: functions that XLA:CPU does not write out."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterator
 
