@@ -27,13 +27,14 @@ import numpy as np
 class ForkedChild:
     """A fork of this process that runs a Python script, with the methods of `subprocess.Popen`."""
 
-    def __init__(self, words: Sequence[str], errors: int, unused: socket.socket) -> None:
+    def __init__(self, words: Sequence[str], errors: int, unused: int) -> None:
         """Fork.
 
         Args:
             words: the path of the script and its arguments.
             errors: the file descriptor that becomes the standard error of the child.
-            unused: the parent's end of their connection, which the child closes.
+            unused: the file descriptor of the parent's end of their connection, which the child
+                closes: else it would not notice the death of the parent.
         """
         with warnings.catch_warnings():
             # Python warns of the threads of this process: see `Helper.start_by_fork`.
@@ -62,7 +63,7 @@ class ForkedChild:
         return status
 
 
-def _run_script(words: Sequence[str], errors: int, unused: socket.socket) -> NoReturn:
+def _run_script(words: Sequence[str], errors: int, unused: int) -> NoReturn:
     """Run a script in a fork, then end the process."""
     status = 1
     try:
@@ -72,7 +73,7 @@ def _run_script(words: Sequence[str], errors: int, unused: socket.socket) -> NoR
         nothing = os.open(os.devnull, os.O_RDWR)
         for source, target in ((nothing, 0), (nothing, 1), (errors, 2)):
             os.dup2(source, target)
-        unused.close()
+        os.close(unused)
         sys.argv = list(words)
         runpy.run_path(words[0], run_name="__main__")
         status = 0
@@ -216,7 +217,7 @@ class Helper:
         with remote:
             words = [*self._words, str(remote.fileno())]
             if by_fork:
-                self._child = ForkedChild(words, self._errors.fileno(), connection)
+                self._child = ForkedChild(words, self._errors.fileno(), connection.fileno())
                 _CHILDREN.add(self._child)
                 return
             self._child = start_child(

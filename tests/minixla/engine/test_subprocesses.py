@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -69,3 +71,23 @@ end_children()
 assert forked.poll() == -9, forked.poll()
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux only")
+def test_a_fork_ends_with_its_parent(tmp_path):
+    (tmp_path / "serve.py").write_text(SERVE)
+    program = f"""
+import os
+from minixla.engine.subprocesses import Helper
+helper = Helper({str(tmp_path / "serve.py")!r})
+helper.start_by_fork()
+print(helper.ask("a", 60)[0][1], flush=True)
+os._exit(0)
+"""
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, check=True, timeout=60, capture_output=True)
+    end = time.monotonic() + 10
+    process = Path(f"/proc/{int(done.stdout)}/cmdline")
+    while process.exists() and process.read_bytes():  # a zombie has no words
+        assert time.monotonic() < end
+        time.sleep(0.01)
