@@ -507,6 +507,21 @@ def test_a_process_of_its_own(folder):
     )
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux only")
+def test_jax_is_imported_once(folder):
+    script = """
+import gc, sys
+from minixla.tools.command_line import main
+sys.argv[1:] = ["run", "p.mlir", "--backend", "reference"]
+assert main() == 0
+from minixla.engine import readers, subprocesses
+assert isinstance(readers._HELPER._child, subprocesses.ForkedChild)
+assert gc.isenabled() and gc.get_freeze_count() > 100_000
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True, timeout=60)
+
+
 def test_whoever_reads_may_have_stopped(folder, monkeypatch, capsys):
     reader, writer = os.pipe()
     os.close(reader)
