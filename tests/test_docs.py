@@ -85,7 +85,9 @@ def test_each_class_of_errors_has_its_heading() -> None:
     assert {*re.findall(r"^## (\w+)$", text, re.MULTILINE)} == classes
 
 
-def test_errors_name_their_heading() -> None:
+def test_errors_name_the_command_that_explains_them() -> None:
     with pytest.raises(mx.TransformError) as caught:
         mx.grad(lambda x: x)([])
-    assert caught.value.__notes__[0] == "See docs/errors.md#transformerror"
+    assert caught.value.__notes__[0] == (
+        "Causes and fixes: python -m minixla explain TransformError"
+    )

@@ -2,8 +2,10 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import tomllib
 import zipfile
@@ -68,6 +70,18 @@ def wheel(source, tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def plain_wheel(source, tmp_path_factory) -> Path:
+    """The wheel of a machine without a compiler."""
+    copy = tmp_path_factory.mktemp("plain") / "source"
+    shutil.copytree(source, copy, ignore=shutil.ignore_patterns("build", "*.egg-info"))
+    folder = copy.with_name("wheel")
+    build = "import os; os.environ['MINIXLA_KERNELS'] = '0'; from setuptools.build_meta import "
+    run(sys.executable, "-c", f"{build}build_wheel; build_wheel({str(folder)!r})", cwd=copy)
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
 def archive(source, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("archive")
     build = f"from setuptools.build_meta import build_sdist; build_sdist({str(folder)!r})"
@@ -89,6 +103,8 @@ def check_environment(python: Path, elsewhere: Path) -> None:
     assert shown.splitlines()[1:] == ["(2,) 0.0", "True"]
     version = run(python.parent / "minixla", "--version", cwd=elsewhere)
     assert version == f"minixla {minixla.__version__}\n"
+    page = run(python.parent / "minixla", "explain", "TransformError", cwd=elsewhere)
+    assert page.startswith("TransformError\n")
 
 
 def test_the_change_log_begins_with_this_version():
@@ -111,16 +127,40 @@ def test_the_wheel_has_all_files_of_the_packages_and_no_others(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     packed = {name for name in names if ".dist-info/" not in name}
     built = {name for name in packed if name.startswith("minixla/engine/kernels/library.")}
-    assert packed - built == tracked("minixla", "minixla_ops") | {"pytest_minixla.py"}
+    more = {"pytest_minixla.py", "minixla/tools/errors.md"}
+    assert packed - built == tracked("minixla", "minixla_ops") | more
     assert len(built) == (kernels.library() is not None)
     assert any(name.endswith("licenses/LICENSE") for name in names)
+
+
+@pytest.mark.full
+def test_the_wheel_is_for_every_python_and_has_no_debug_information(wheel):
+    if kernels.library() is None:
+        assert wheel.name.endswith("-py3-none-any.whl")
+        return
+    platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    assert wheel.name.endswith(f"-py3-none-{platform}.whl")
+    opened = zipfile.ZipFile(wheel)
+    (library,) = (each for each in opened.infolist() if "/kernels/library." in each.filename)
+    assert library.file_size < 400_000
+    assert not re.search(r"cpython|cp3\d", library.filename)
+    assert b".debug_info" not in opened.read(library)
+
+
+@pytest.mark.full
+def test_the_wheel_without_kernels_is_for_every_platform(plain_wheel):
+    assert plain_wheel.name.endswith("-py3-none-any.whl")
+    names = zipfile.ZipFile(plain_wheel).namelist()
+    assert not [name for name in names if name.endswith((".so", ".dylib", ".pyd"))]
 
 
 @pytest.mark.full
 def test_the_source_archive_has_all_that_the_wheel_is_made_from(archive):
     with tarfile.open(archive) as opened:
         names = {name.partition("/")[2] for name in opened.getnames()}
-    wanted = tracked("minixla", "minixla_ops") | {
+    folders = "minixla", "minixla_ops", "docs", "examples"
+    wanted = tracked(*folders) | {
+        "CHANGELOG.md",
         "LICENSE",
         "README.md",
         "pyproject.toml",
@@ -128,10 +168,11 @@ def test_the_source_archive_has_all_that_the_wheel_is_made_from(archive):
         "setup.py",
     }
     assert wanted - names == set()
+    assert not [name for name in names if name.startswith(("tests/", "benchmarks/"))]
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("kind", ["wheel", "archive", "source"])
+@pytest.mark.parametrize("kind", ["wheel", "plain_wheel", "archive", "source"])
 def test_it_installs_and_runs_elsewhere(kind, tmp_path, request):
     python = make_environment(tmp_path / "environment", "--without-pip")
     (packages,) = (tmp_path / "environment").glob("lib/python*/site-packages")

@@ -149,7 +149,8 @@ def explain(
     if advice:
         lines.append(f"  {advice}")
     error = kind(printable("\n".join(lines)))
-    error.add_note(f"See docs/errors.md#{kind.__name__.lstrip('_').lower()}")
+    name = kind.__name__.lstrip("_")
+    error.add_note(f"Causes and fixes: python -m minixla explain {name}")
     return error
 
 

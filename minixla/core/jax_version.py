@@ -19,7 +19,8 @@ def unsupported(problem: str) -> ImportError:
     return ImportError(
         f"minixla needs jax{SUPPORTED}, but {problem}. "
         f"Install a supported release: pip install 'jax{SUPPORTED}'. "
-        'To support another one, see "A new release of JAX" in docs/architecture.md.'
+        'To support another one, see "A new release of JAX" in docs/architecture.md of the source '
+        "archive."
     )
 
 

@@ -2,23 +2,89 @@
 
 import atexit
 import contextlib
+import math
 import os
 import pickle
+import runpy
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
+import traceback
+import warnings
 import weakref
 from collections.abc import Sequence
 from io import BufferedRWPair
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-_CHILDREN: weakref.WeakSet[subprocess.Popen[Any]] = weakref.WeakSet()
+
+class ForkedChild:
+    """A fork of this process that runs a Python script, with the methods of `subprocess.Popen`."""
+
+    def __init__(self, words: Sequence[str], errors: int, unused: int) -> None:
+        """Fork.
+
+        Args:
+            words: the path of the script and its arguments.
+            errors: the file descriptor that becomes the standard error of the child.
+            unused: the file descriptor of the parent's end of their connection, which the child
+                closes: else it would not notice the death of the parent.
+        """
+        with warnings.catch_warnings():
+            # Python warns of the threads of this process: see `Helper.start_by_fork`.
+            warnings.simplefilter("ignore")
+            self.pid = os.fork()
+        if self.pid == 0:
+            _run_script(words, errors, unused)
+        with contextlib.suppress(OSError):  # the child did it, or has ended
+            os.setpgid(self.pid, self.pid)
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """Return the exit status; None while the process runs."""
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return the exit status when the process has ended; TimeoutExpired if it has not."""
+        end = math.inf if timeout is None else time.monotonic() + timeout
+        while (status := self.poll()) is None:
+            if time.monotonic() >= end:
+                raise subprocess.TimeoutExpired("a fork", timeout or 0)
+            time.sleep(0.001)
+        return status
+
+
+def _run_script(words: Sequence[str], errors: int, unused: int) -> NoReturn:
+    """Run a script in a fork, then end the process."""
+    status = 1
+    try:
+        os.setpgid(0, 0)
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for source, target in ((nothing, 0), (nothing, 1), (errors, 2)):
+            os.dup2(source, target)
+        os.close(unused)
+        sys.argv = list(words)
+        runpy.run_path(words[0], run_name="__main__")
+        status = 0
+    except BaseException:
+        os.write(2, traceback.format_exc().encode())
+    finally:
+        os._exit(status)
+
+
+Child: TypeAlias = "subprocess.Popen[Any] | ForkedChild"
+_CHILDREN: weakref.WeakSet[Child] = weakref.WeakSet()
 
 
 def start_child(words: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
@@ -28,7 +94,7 @@ def start_child(words: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
     return child
 
 
-def end_child(child: subprocess.Popen[Any]) -> None:
+def end_child(child: Child) -> None:
     """Ends a process at once, and those that it has started."""
     with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended
         os.killpg(child.pid, signal.SIGKILL)
@@ -96,7 +162,7 @@ class Helper:
     # replies of the same number.
     def __init__(self, *words: str) -> None:
         self._words = words
-        self._child: subprocess.Popen[Any] | None = None
+        self._child: Child | None = None
         self._owner = self._number = 0
         self._lock = threading.Lock()
         atexit.register(self.stop)
@@ -126,27 +192,42 @@ class Helper:
                 # It has died of what it answered last: of this request it may have taken a part.
                 self._end(0.0)
 
+    def start_by_fork(self) -> None:
+        """Start the process as a fork of this one, which has loaded most modules that it needs.
+
+        The caller guarantees that no thread of this process holds a lock, as is true before JAX
+        looks for devices. Without effect if the process runs, or on other systems than Linux.
+        """
+        with self._lock:
+            if self._child is None and sys.platform == "linux":
+                self._start(by_fork=True)
+
     def stop(self) -> None:
         """Ends the process; the next request starts another."""
         with self._lock:
             if self._child is not None and self._owner == os.getpid():
                 self._end(0.0)
 
-    def _start(self) -> None:
+    def _start(self, by_fork: bool = False) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (`_end` closes it)
         connection, remote = socket.socketpair()
         self._connection, self._stream = connection, connection.makefile("rwb")
-        # A new program and not a fork: a fork of JAX's threads would leave their locks held.
+        self._owner = os.getpid()
+        # A fork of JAX's threads would leave their locks held: by default it is a new program.
         with remote:
+            words = [*self._words, str(remote.fileno())]
+            if by_fork:
+                self._child = ForkedChild(words, self._errors.fileno(), connection.fileno())
+                _CHILDREN.add(self._child)
+                return
             self._child = start_child(
-                [sys.executable, "-P", *self._words, str(remote.fileno())],
+                [sys.executable, "-P", *words],
                 env={**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": module_path()},
                 pass_fds=[remote.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self._errors,
             )
-        self._owner = os.getpid()
 
     def _end(self, patience: float) -> str:
         """Ends it, and tells how it ended and what it wrote since the last request."""

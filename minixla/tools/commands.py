@@ -20,6 +20,7 @@ from minixla.core.errors import TransformError
 from minixla.core.linear import spread
 from minixla.core.source import PROGRAM_TEXT, skip_callers
 from minixla.core.tables import plain, terminal_width
+from minixla.engine.readers import start_by_fork
 from minixla.interop import ImportedProgram
 from minixla.interop.progress import shown_progress
 from minixla.tools import command_inputs as inputs
@@ -39,6 +40,7 @@ from minixla.tools.program_files import opened
 from minixla.tools.reports import CrossCheckReport
 from minixla.tools.reproducer import Reproducer
 from minixla.tools.source_lines import SourceLines
+from minixla.tools.terminal import styled
 from minixla.tools.worker import make_context
 from minixla.transforms import make_graph, vjp, vmap
 
@@ -53,6 +55,9 @@ _CONVERTED = {".mlirbc": "portable", ".hlo": "hlo", ".jax": "exported", ".bin": 
 
 def execute(options: argparse.Namespace) -> int:
     """Runs a command on the program of the file that options name, which keeps its 64-bit types."""
+    # JAX has not looked for devices and no thread but that of Ctrl-C runs, unless by such files.
+    if options.owns_process and not getattr(options, "load", None):
+        start_by_fork()
     with jax.enable_x64(True):
         return _COMMANDS[options.command](options, inputs.read_program(options)) or 0
 
@@ -149,7 +154,8 @@ def _evaluate(options: argparse.Namespace, graph: Graph, names: Sequence[str] = 
         for index, (shape, origin) in enumerate(arguments):
             print(f"argument {index} {shape}: {origin}", file=sys.stderr)
         for name, kind, array in rows:
-            print(f"{name} {kind}:{in_short(array)}\n{in_full(array, terminal_width())}")
+            title = styled(f"{name} {kind}:", "bold", sys.stdout)
+            print(f"{title}{in_short(array)}\n{in_full(array, terminal_width())}")
 
 
 def _check(options: argparse.Namespace, program: ImportedProgram) -> int:
@@ -166,7 +172,9 @@ def _check(options: argparse.Namespace, program: ImportedProgram) -> int:
     else:
         for index, origin in enumerate(origins):
             print(f"argument {index}: {origin}", file=sys.stderr)
-        print(report)
+        title, end, rows = str(report).partition("\n")
+        print(styled(title, "green" if report.ok else "red", sys.stdout), end=end)
+        print(rows)
     return 0 if report.ok else 1
 
 

@@ -193,7 +193,7 @@ def costs_on(
         compiled = cross_compile.compile_for(target, exported)
     except cross_compile.Refused as refused:
         problem = f"XLA does not compile it for {target}: {str(refused)[:1000]}"
-        advice = "docs/platforms.md lists what each platform lacks."
+        advice = "The columns tpu and gpu of `python -m minixla ops` list what each platform lacks."
         name = getattr(jitted, "__name__", "function")
         raise explain(TransformError, name, problem, advice=advice) from None
     rows = sorted(device_rows(compiled.text), key=lambda row: -(row.cycles or 0))

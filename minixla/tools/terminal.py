@@ -1,4 +1,4 @@
-"""Ctrl-C where a process does not return to Python.
+"""Colors of messages, and Ctrl-C where a process does not return to Python.
 
 Python notes a signal when it comes, and raises KeyboardInterrupt when the main thread runs Python
 again. Where that takes too long (what XLA computes, for one), the process ends without it.
@@ -9,11 +9,30 @@ import signal
 import sys
 import threading
 import time
+from typing import Any, Literal
 
+_STYLES = {"bold": 1, "red": 31, "green": 32}
 #: The exit status of a process that Ctrl-C has ended, as shells have it.
 INTERRUPTED = 128 + signal.SIGINT
 # How long what is being done has to end in order.
 _SECONDS = 1.2
+
+
+def has_colors(stream: Any) -> bool:  # any object with `write`
+    """Test whether a stream is a terminal that shows colors, and NO_COLOR is not set."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    is_terminal = getattr(stream, "isatty", None)
+    return is_terminal is not None and is_terminal()
+
+
+def styled(
+    text: str,
+    style: Literal["bold", "red", "green"],
+    stream: Any,  # any object with `write`
+) -> str:
+    """Return text in a color, or bold, if the stream that it is written to shows colors."""
+    return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if has_colors(stream) else text
 
 
 def end_on_interrupt() -> None:

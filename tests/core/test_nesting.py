@@ -84,12 +84,18 @@ def test_functions_are_traced_within_each_other_deeper_than_in_jax(name):
     np.testing.assert_allclose(reference_graph(graph, [X])[0], np.sin(X), rtol=1e-6)
 
 
+LIMITS_C_CALLS = sys.version_info[:2] == (3, 12)
+REASON = "Python 3.12 limits nested calls through C, whatever sys.setrecursionlimit says"
+
+
 @pytest.mark.parametrize(("name", "transformation"), diagonal([*WITHIN], ["grad", "jvp", "vmap"]))
 def test_transformations_of_functions_deep_within_each_other(name, transformation):
     if (name, transformation) == ("custom_vjp", "jvp"):
         with pytest.raises(mx.DerivativeError, match="custom_vjp"):
             mx.jvp(nested(name, 2), (X,), (X,))
         return
+    if LIMITS_C_CALLS and name == "custom_vjp":
+        pytest.skip(REASON)
     is_stacked = name in ("scan", "map", "while_loop") and transformation == "grad"
     function = nested(name, LEVELS_OF_STACKS if is_stacked else LEVELS)
     transformed = {
@@ -338,6 +344,7 @@ def check_stage(name, stage, levels):
         np.testing.assert_allclose(found[0], [found[1]], rtol=1e-6)
 
 
+@pytest.mark.skipif(LIMITS_C_CALLS, reason=REASON)
 def test_xla_runs_calls_500_deep_and_refuses_loops_that_would_kill_it():
     calls, loops = program("call", 500), program("while_loop", 200)
     found = mx.jit(mx.value_and_grad(lambda x: ops.call(calls, x)[0]))(X)

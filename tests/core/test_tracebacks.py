@@ -196,8 +196,9 @@ def test_a_script_prints_the_users_lines_and_the_message_alone(tmp_path: Any) ->
     done = subprocess.run(
         [sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False
     )
-    lines = done.stderr.splitlines()
+    # Releases of Python differ in the lines that mark a part of the line above.
+    lines = [line for line in done.stderr.splitlines() if line.strip(" ~^")]
     starts = [line.strip().split(",")[0] for line in lines if line.startswith("  File ")]
     assert starts == [f'File "{script}"'] * 2, done.stderr
     assert lines[-1] == NOTE
-    assert len(lines) <= 14
+    assert len(lines) <= 13

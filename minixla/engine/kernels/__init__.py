@@ -34,5 +34,7 @@ def left_out() -> Iterator[None]:
 
 @cache
 def _built() -> Path | None:
-    paths = [Path(__file__).with_name(f"library{suffix}") for suffix in EXTENSION_SUFFIXES]
+    # The last suffix names no version of Python, as in the wheels.
+    suffixes = reversed(EXTENSION_SUFFIXES)
+    paths = [Path(__file__).with_name(f"library{suffix}") for suffix in suffixes]
     return next(filter(Path.is_file, paths), None)

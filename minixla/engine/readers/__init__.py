@@ -50,6 +50,11 @@ def sent(source: str | bytes, stand_ins: Mapping[str, str] | None = None) -> Sen
     return _asked(data, isinstance(source, str), stand_ins, None)
 
 
+def start_by_fork() -> None:
+    """Start the process of the readers as a fork: see `Helper.start_by_fork`."""
+    _HELPER.start_by_fork()
+
+
 def specialized(module: bytes, name: str, types: Sequence[str]) -> bytes:
     """Return a program with symbolic sizes, specialized to the sizes of its arguments, as bytecode.
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -39,3 +44,50 @@ def test_requests_are_answered_by_one_process_until_it_dies():
     helper.stop()
     assert helper.ask("again", 60)[0][1] != other
     helper.stop()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux only")
+def test_a_helper_may_be_a_fork(tmp_path):
+    # In a process without JAX's threads, as in the command line.
+    (tmp_path / "serve.py").write_text(SERVE)
+    program = f"""
+import os
+from minixla.engine.subprocesses import Helper, HelperDied, end_children
+helper = Helper({str(tmp_path / "serve.py")!r})
+helper.start_by_fork()
+first = helper._child.pid
+(reply, process), (block,) = helper.ask("a", 60, b"block")
+assert (reply, process, block.tobytes()) == ("a", first, b"block")
+try:
+    helper.ask("die", 60)
+except HelperDied as died:
+    assert "ended with status 3: last words" in str(died), died
+# The next one is a process of its own.
+assert helper.ask("b", 60)[0][1] != first
+helper.stop()
+helper.start_by_fork()
+forked = helper._child
+end_children()
+assert forked.poll() == -9, forked.poll()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux only")
+def test_a_fork_ends_with_its_parent(tmp_path):
+    (tmp_path / "serve.py").write_text(SERVE)
+    program = f"""
+import os
+from minixla.engine.subprocesses import Helper
+helper = Helper({str(tmp_path / "serve.py")!r})
+helper.start_by_fork()
+print(helper.ask("a", 60)[0][1], flush=True)
+os._exit(0)
+"""
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, check=True, timeout=60, capture_output=True)
+    end = time.monotonic() + 10
+    process = Path(f"/proc/{int(done.stdout)}/cmdline")
+    while process.exists() and process.read_bytes():  # a zombie has no words
+        assert time.monotonic() < end
+        time.sleep(0.01)

@@ -457,55 +457,6 @@ def test_bad_input_is_one_clear_message(folder, capsys, name):
         assert absent not in err
 
 
-WORDS = {
-    "": "the following arguments are required: command",
-    "fly": "argument command: invalid choice: 'fly' (choose from 'run', 'grad'",
-    "run": "minixla run: error: the following arguments are required: program\n",
-    "run p.mlir --nothing": "minixla run: error: unrecognized arguments: --nothing",
-    "ops --nothing": "minixla ops: error: unrecognized arguments: --nothing",
-    "show p.mlir x.npy": "minixla show: error: unrecognized arguments: x.npy",
-    "run p.mlir --backend gpu": "argument --backend: invalid choice: 'gpu'",
-    "run p.mlir --seed -1": "argument --seed: '-1' is no number from 0 on",
-    "grad p.mlir --argnums a": "argument --argnums: 'a' is no list of numbers such as 0,2",
-    "vmap p.mlir --in-axes 0,b": "argument --in-axes: '0,b' is no list such as 0,none,-1",
-    "vmap p.mlir --size many": "argument --size: invalid int value: 'many'",
-    "convert p.mlir --to exe": "argument --to: invalid choice: 'exe'",
-}
-
-
-@pytest.mark.parametrize("words", WORDS)
-def test_bad_usage(folder, capsys, words):
-    with pytest.raises(SystemExit) as end:
-        main(words.split())
-    err = capsys.readouterr().err
-    assert end.value.code == 2 and err.startswith("usage: minixla")
-    assert WORDS[words] in err
-
-
-PURPOSES = {
-    None: "Programs of XLA's operations",
-    "run": "Computes the results of a program",
-    "grad": "Computes the gradient",
-    "vmap": "Computes the results of a program for every member of a batch",
-    "check": "Checks whether",
-    "show": "Shows a program",
-    "explore": "Opens a program's graph",
-    "cost": "Counts arithmetic",
-    "ops": "Prints the table of operations",
-    "convert": "Writes a program in another form",
-}
-
-
-@pytest.mark.parametrize("command", PURPOSES)
-def test_help(capsys, command):
-    with pytest.raises(SystemExit) as end:
-        main([*([command] if command else []), "--help"])
-    captured = capsys.readouterr()
-    assert (end.value.code, captured.err) == (0, "")
-    assert captured.out.startswith(" ".join(["usage: minixla", *([command] if command else [])]))
-    assert PURPOSES[command] in " ".join(captured.out.split())
-
-
 def test_the_version(capsys):
     with pytest.raises(SystemExit) as end:
         main(["--version"])
@@ -554,6 +505,21 @@ def test_a_process_of_its_own(folder):
     assert done.stderr == "".join(
         f"argument {number} {shape}: generated from seed 0\n" for number, shape in shapes
     )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux only")
+def test_jax_is_imported_once(folder):
+    script = """
+import gc, sys
+from minixla.tools.command_line import main
+sys.argv[1:] = ["run", "p.mlir", "--backend", "reference"]
+assert main() == 0
+from minixla.engine import readers, subprocesses
+assert isinstance(readers._HELPER._child, subprocesses.ForkedChild)
+assert gc.isenabled() and gc.get_freeze_count() > 100_000
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True, timeout=60)
 
 
 def test_whoever_reads_may_have_stopped(folder, monkeypatch, capsys):
