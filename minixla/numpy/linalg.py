@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from jax.numpy import tensordot, vecdot
-from jax.numpy.linalg import cross, diagonal, matrix_power, multi_dot, outer, trace
+from jax.numpy.linalg import cross, matrix_power, multi_dot, outer
 
 import minixla.numpy as mnp
 from minixla.core.docstrings import documented
@@ -21,7 +21,7 @@ from minixla.numpy.operands import Axis, axes_of, inexact_operand
 from minixla.numpy.shared_sections import PARAMETERS
 from minixla.numpy.spectra import *
 from minixla.numpy.systems import *
-from minixla.typing import Array, ArrayLike
+from minixla.typing import Array, ArrayLike, DTypeLike
 
 __all__ = ["cross", "diagonal", "matmul", "matrix_norm", "matrix_power", "matrix_transpose"]
 __all__ += ["multi_dot", "norm", "outer", "tensordot", "trace", "vecdot", "vector_norm"]
@@ -32,6 +32,44 @@ offer_functions("minixla.numpy", __all__)
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+@documented(PARAMETERS)
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
+    """Return the diagonals of matrices in the last two axes.
+
+    Args:
+        x: matrices [..., m, n].
+        offset: the distance above the main diagonal, or below it if negative.
+
+    Raises:
+        AttributeValueError: `x` has fewer than two dimensions.
+
+    Example:
+        >>> np.linalg.diagonal(np.array([[[1, 2], [3, 4]]]))
+        Array([[1, 4]], dtype=int32)
+    """
+    return mnp.diagonal(x, offset, -2, -1)
+
+
+@documented(PARAMETERS)
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
+    """Sum the diagonals of matrices in the last two axes; see `diagonal`.
+
+    Args:
+        x: matrices [..., m, n].
+        offset: the distance above the main diagonal, or below it if negative.
+        dtype: the type to sum in and return; default: that of `x`, widened to the default integer
+            type.
+
+    Raises:
+        AttributeValueError: `x` has fewer than two dimensions.
+
+    Example:
+        >>> np.linalg.trace(np.array([[1, 2], [3, 4]]))
+        Array(5, dtype=int32)
+    """
+    return mnp.trace(x, offset, -2, -1, dtype)
 
 
 @documented(PARAMETERS)

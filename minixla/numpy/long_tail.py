@@ -23,11 +23,9 @@ from jax.numpy import (
     cov,
     cross,
     delete,
-    diag,
     diag_indices,
     diag_indices_from,
     diagflat,
-    diagonal,
     ediff1d,
     einsum_path,
     fill_diagonal,
@@ -115,8 +113,8 @@ from minixla.typing import Array
 __all__ = ["allclose", "append", "apply_along_axis", "apply_over_axes", "array_equal"]
 __all__ += ["array_equiv", "array_repr", "array_str", "bartlett", "bincount", "bitwise_count"]
 __all__ += ["blackman", "block", "c_", "choose", "ComplexWarning", "corrcoef", "count_nonzero"]
-__all__ += ["cov", "cross", "delete", "diag", "diag_indices", "diag_indices_from", "diagflat"]
-__all__ += ["diagonal", "ediff1d", "einsum_path", "fill_diagonal", "flip", "fliplr", "flipud"]
+__all__ += ["cov", "cross", "delete", "diag_indices", "diag_indices_from", "diagflat"]
+__all__ += ["ediff1d", "einsum_path", "fill_diagonal", "flip", "fliplr", "flipud"]
 __all__ += ["frexp", "from_dlpack", "frombuffer", "fromfile", "fromfunction", "fromiter"]
 __all__ += ["frompyfunc", "fromstring", "geomspace", "get_printoptions", "hamming", "hanning"]
 __all__ += ["histogram_bin_edges", "i0", "index_exp", "indices", "inner", "isclose", "iscomplex"]

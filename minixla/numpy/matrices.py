@@ -1,4 +1,4 @@
-"""Identity matrices, triangles of matrices, their indices, and the trace."""
+"""Identity matrices, diagonals and triangles of matrices, their indices, and the trace."""
 
 from typing import Any
 
@@ -16,6 +16,7 @@ from minixla.numpy.operands import convert, lifted, operand_shape, shape_of_rank
 from minixla.numpy.shared_sections import PARAMETERS
 from minixla.typing import Array, ArrayLike, DTypeLike
 from minixla_ops.helpers import shorthand
+from minixla_ops.helpers.shorthand import splat
 
 _SIZES = """
 Args:
@@ -136,6 +137,40 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
 
 @documented(PARAMETERS)
 @one_program("a")
+def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+    """Return the diagonals of matrices as the last axis.
+
+    Args:
+        axis1: the axis of the rows.
+        axis2: the axis of the columns.
+
+    Returns:
+        An array of one dimension less, whose last axis is along the diagonals.
+
+    Example:
+        >>> np.diagonal(np.array([[1, 2], [3, 4]]))
+        Array([1, 4], dtype=int32)
+    """
+    rank = operand_shape(a, "diagonal").rank
+    axes = [operands.axis_of(axis, rank, "diagonal") for axis in (axis1, axis2)]
+    if axes[0] == axes[1]:
+        problem = "axis1 and axis2 are one axis"
+        raise operands.value_error("diagonal", problem, "Give two.", axis1=axis1, axis2=axis2)
+    a = mnp.moveaxis(a, axes, (-2, -1))
+    *outer, rows, columns = operand_shape(a, "diagonal").dimensions
+    offset = operands.static_int(offset, "diagonal", "offset")
+    count = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+    if not count:
+        return mnp.zeros((*outer, 0), operands.kind_of(a))
+    # In row-major order the elements of a diagonal are columns + 1 apart.
+    start = offset if offset >= 0 else -offset * columns
+    flat = mnp.reshape(a, (*outer, rows * columns))
+    limit = start + (count - 1) * (columns + 1) + 1
+    return operands.keep_weak(ops.slice_in_dim(flat, start, limit, len(outer), columns + 1), a)
+
+
+@documented(PARAMETERS)
+@one_program("a")
 def trace(
     a: ArrayLike,
     offset: int = 0,
@@ -158,7 +193,39 @@ def trace(
     """
     operands.refuse_out("trace", out)
     shape_of_rank(a, range(2, 1 << 16), "trace", "It must have two dimensions or more.")
-    return mnp.sum(mnp.diagonal(a, offset, axis1, axis2), -1, dtype)
+    return mnp.sum(diagonal(a, offset, axis1, axis2), -1, dtype)
+
+
+@documented(PARAMETERS)
+@one_program("v")
+def diag(v: ArrayLike, k: int = 0) -> Array:
+    """Return a matrix with a vector on a diagonal, or the diagonal of a matrix.
+
+    Args:
+        v: a vector or a matrix.
+
+    Returns:
+        A matrix for a vector, and a vector for a matrix.
+
+    Example:
+        >>> np.diag(np.array([1, 2]))
+        Array([[1, 0],
+               [0, 2]], dtype=int32)
+        >>> np.diag(np.array([[1, 2], [3, 4]]))
+        Array([1, 4], dtype=int32)
+    """
+    shape = shape_of_rank(v, (1, 2), "diag", "Give a vector or a matrix.")
+    offset = operands.static_int(k, "diag", "k")
+    if shape.rank == 2:
+        return diagonal(v, offset)
+    size = shape.size + abs(offset)
+    if not shape.size:
+        return mnp.zeros((size, size), shape.element_type)
+    # Between neighbours on a diagonal there is one row of the matrix.
+    low = offset if offset >= 0 else -offset * size
+    high = size * size - low - (shape.size - 1) * (size + 1) - 1
+    zero = splat(0, Shape(shape.element_type))
+    return operands.keep_weak(ops.reshape(ops.pad(v, zero, [(low, high, size)]), (size, size)), v)
 
 
 _INDICES = """
