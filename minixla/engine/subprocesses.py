@@ -49,8 +49,12 @@ class ForkedChild:
     def poll(self) -> int | None:
         """Return the exit status; None while the process runs."""
         if self.returncode is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:  # another thread was told, or SIGCHLD is ignored
+                self.returncode = self.returncode or 0
+            else:
+                self.returncode = os.waitstatus_to_exitcode(status) if pid else None
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:

@@ -271,13 +271,27 @@ class _Decorated:
 
     def _computed(self, context: Context, *inputs: Any) -> Any:
         """What the function gives for NumPy's arrays, in the types that it was found to give."""
-        results = self._call(context, *inputs)
+        results = self._results(context, *inputs)
         types = [context.attr(name) for name in self._output_types]
         if self.gives_pytree:
             (types,) = types
+            results, tree = jax.tree.flatten(results)
+            self._check_tree(context, inputs, tree)
         elif len(types) == 1:
             return np.asarray(results, types[0].dtype)
         return [np.asarray(x, kind.dtype) for x, kind in zip(results, types, strict=False)]
+
+    def _check_tree(self, context: Context, inputs: Sequence[Any], tree: Any) -> None:
+        """Raise an error if the pytree of results is not the one that was found."""
+        operation = context.operation
+        flat = zip(operation.operand_types, operation.flat_inputs(inputs), strict=True)
+        shapes = [Shape(kind, np.shape(array)) for kind, array in flat]
+        expected = self._found(operation, shapes).tree
+        if tree != expected:
+            problem = "the structure of its results depends on the values of its arguments"
+            details = [f"with ones: {expected}", f"now: {tree}"]
+            advice = "Return the same structure for all values of the same shapes and types."
+            raise explain(TransformError, operation.builder_name, problem, details, advice)
 
     def found_types(self, operation: Any, shapes: Sequence[Shape]) -> dict[str, Any]:
         """The types of the results, for an operation that may have others, and its operands."""

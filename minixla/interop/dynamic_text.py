@@ -110,8 +110,12 @@ class _Function:
             for position, term in enumerate(terms[1:]):
                 lines.append(_binary(f"{terms[0]}s{position}", "add", terms[0], term))
                 terms[0] = f"{terms[0]}s{position}"
-            lines.append(f"    %size{index} = stablehlo.reshape {terms[0]} : "
-                         "(tensor<i32>) -> tensor<1xi32>")  # fmt: skip
+            lines += [
+                f"    %value{index} = stablehlo.reshape {terms[0]} : (tensor<i64>) -> tensor<i64>",
+                f"    %narrow{index} = stablehlo.convert {terms[0]} : (tensor<i64>) -> tensor<i32>",
+                f"    %size{index} = stablehlo.reshape %narrow{index} : "
+                "(tensor<i32>) -> tensor<1xi32>",
+            ]
         return lines
 
     def _terms(self, index: int) -> tuple[tuple[tuple[str, ...], int], ...]:
@@ -129,8 +133,10 @@ class _Function:
                 value, symbols[symbol] = f"%of_{symbol}", f"%symbol_{symbol}"
                 types = f"({_dynamic(f'tensor<{type_}>')}) -> tensor<i32>"
                 return [
-                    f"    {value} = stablehlo.get_dimension_size {argument}, dim = {dimension} : "
-                    + types,
+                    f"    {value}_narrow = stablehlo.get_dimension_size {argument}, "
+                    f"dim = {dimension} : {types}",
+                    f"    {value} = stablehlo.convert {value}_narrow : "
+                    "(tensor<i32>) -> tensor<i64>",
                     _scalar(f"{value}_offset", offset),
                     _scalar(f"{value}_factor", terms[symbol,]),
                     _binary(f"{value}_rest", "subtract", value, f"{value}_offset"),
@@ -186,12 +192,10 @@ class _Function:
         mark = re.fullmatch(r"⟨(\d+)⟩(?:\.0)?", value)
         if mark is not None:
             self._used[int(mark[1])] = None
-            whole = f"%size{mark[1]}"
-            lines += [
-                f"{indent}{scalar}_0 = stablehlo.reshape {whole} : (tensor<1xi32>) -> tensor<i32>",
-                f"{indent}{scalar} = stablehlo.convert {scalar}_0 : (tensor<i32>) -> "
-                f"tensor<{element}>",
-            ]
+            lines.append(
+                f"{indent}{scalar} = stablehlo.convert %value{mark[1]} : (tensor<i64>) -> "
+                f"tensor<{element}>"
+            )
         elif re.fullmatch(r"[^\[\]\"⟨]*", value):
             lines.append(
                 f"{indent}{scalar} = stablehlo.constant dense<{value}> : tensor<{element}>"
@@ -272,8 +276,9 @@ def _broadcast(
 
 
 def _scalar(name: str, value: int) -> str:
-    return f"    {name} = stablehlo.constant dense<{value}> : tensor<i32>"
+    # A product of sizes, such as the number of elements, may not fit i32.
+    return f"    {name} = stablehlo.constant dense<{value}> : tensor<i64>"
 
 
 def _binary(name: str, operation: str, left: str, right: str) -> str:
-    return f"    {name} = stablehlo.{operation} {left}, {right} : tensor<i32>"
+    return f"    {name} = stablehlo.{operation} {left}, {right} : tensor<i64>"

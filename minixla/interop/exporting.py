@@ -77,23 +77,15 @@ def export(
     options: Any = {"platforms": platforms, "disabled_checks": disabled}
     is_symbolic = has_symbolic_sizes(args, kwargs)
     try:
-        exported = _exported(fun if is_symbolic else jitted, options, args, kwargs)
-        return bytes(exported.serialize(vjp_order=vjp_order))
+        if not is_symbolic:
+            return bytes(_exported(jitted, options, args, kwargs).serialize(vjp_order=vjp_order))
+        return _with_symbolic_sizes(fun, options, args, kwargs, vjp_order)
     except jax.errors.InconclusiveDimensionOperation as error:
         problem = f"{getattr(fun, '__name__', 'the function')} depends on a symbolic size"
         details = [str(error).split("\n")[0], f"at {_users_line(error)}"]
         advice = "State a constraint (symbolic_shape(..., constraints=['b >= 4'])), or export "
         advice += "one program for each size."
         raise explain(TransformError, "export", problem, details, advice) from error
-    except MinixlaError as error:
-        if not is_symbolic:
-            raise
-        if vjp_order:
-            advice = "Set vjp_order=0, and export the gradient as a function of its own."
-            problem = "derivatives of our programs with symbolic sizes cannot be written"
-            raise explain(TransformError, "export", problem, (), advice) from error
-        exported = _exported(symbolic_function(fun), options, args, kwargs)
-        return bytes(exported.serialize())
     except (OverflowError, TypeError):
         _check_static_leaves(Arguments("export", fun, args, kwargs))
         raise
@@ -106,6 +98,20 @@ def export(
             "Prints, callbacks, infeed and outfeed belong to this process: leave them out. Classes "
             "of pytrees are registered by jax.export.register_pytree_node_serialization.",
         ) from error
+
+
+def _with_symbolic_sizes(
+    fun: Callable[..., PyTree], options: Any, args: Any, kwargs: Any, vjp_order: int
+) -> bytes:
+    """Export a function that JAX can trace with symbolic sizes, or by its programs at several."""
+    try:
+        return bytes(_exported(fun, options, args, kwargs).serialize(vjp_order=vjp_order))
+    except MinixlaError as error:
+        if vjp_order:
+            advice = "Set vjp_order=0, and export the gradient as a function of its own."
+            problem = "derivatives of our programs with symbolic sizes cannot be written"
+            raise explain(TransformError, "export", problem, (), advice) from error
+    return bytes(_exported(symbolic_function(fun), options, args, kwargs).serialize())
 
 
 def _check_static_leaves(arguments: Arguments) -> None:

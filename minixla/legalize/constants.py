@@ -101,13 +101,10 @@ class Constants:
         arrays = self._arrays
         if value in arrays:
             return arrays[value]
-        if not self._may_be_short(value) or not self(value):
-            arrays[value] = None
-            return None
-        number = splat_of(value)
-        if number is not None and isinstance(value.shape, Shape):
-            arrays[value] = repeated_scalar(number, value.shape.dimensions)
-            return arrays[value]
+        splat = _splat_array(value)
+        if splat is not None or not self._may_be_short(value) or not self(value):
+            arrays[value] = splat
+            return splat
         pending, count = [value], 0
         while pending:
             current = pending[-1]
@@ -115,8 +112,10 @@ class Constants:
                 pending.pop()
                 continue
             step, count = current.instruction, count + 1
-            if current.literal is not None:
-                arrays[current] = current.literal.array if _is_known(current.literal) else None
+            splat = _splat_array(current)
+            if splat is not None or current.literal is not None:
+                is_known = current.literal is not None and _is_known(current.literal)
+                arrays[current] = current.literal.array if is_known else splat
                 continue
             waiting = [] if step is None else [x for x in step.operands if x not in arrays]
             if waiting and count < _MOST_STEPS:
@@ -315,6 +314,14 @@ def splat_of(value: Value) -> Any:
     first = array.flat[0]
     # By their bytes, as -0 equals +0.
     return first if array.tobytes() == first.tobytes() * array.size else None
+
+
+def _splat_array(value: Value) -> np.ndarray | None:
+    """Return the numbers of a constant that repeats one, of any size; None for other values."""
+    number = splat_of(value)
+    if number is None or not isinstance(value.shape, Shape):
+        return None
+    return repeated_scalar(number, value.shape.dimensions)
 
 
 def distinct(array: np.ndarray) -> np.ndarray:

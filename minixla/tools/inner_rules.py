@@ -231,20 +231,19 @@ def check_rules(
         arrays = [values.array_of(operand) for operand in application.operands]
         if any(array is None for array in arrays) or application.operation.name in _RANDOM:
             continue
-        step = _alone(application, arrays)
-        if step is None:
-            continue
-        program = Graph(step.operands, [step], step.results)
-        if application.active is None:
-            finding = _wrong_batching(application, step, program, arrays)
-        else:
-            finding = None
-            # A rule may need more than its operands' values, such as a solver's iterations.
-            with contextlib.suppress(Exception):
+        # A rule may need more than its operands' values, such as a solver's iterations.
+        with contextlib.suppress(Exception):
+            step = _alone(application, arrays)
+            if step is None:
+                continue
+            program = Graph(step.operands, [step], step.results)
+            if application.active is None:
+                finding = _wrong_batching(application, step, program, arrays)
+            else:
                 finding = wrong_derivative(step, arrays, program, application.active)
-        if finding is not None and not is_meant(finding):
-            findings.append(finding._replace(instruction=None, node=""))
-            rows.append(_row(finding, step))
+            if finding is not None and not is_meant(finding):
+                findings.append(finding._replace(instruction=None, node=""))
+                rows.append(_row(finding, step))
     return rows, findings
 
 
@@ -300,7 +299,7 @@ def _batching_finding(
 
 
 def _difference(ours: np.ndarray, theirs: np.ndarray) -> tuple[int, ...] | None:
-    """The index of the worst element, if it is too far off."""
+    """Return the index of the first element that is too far off; None if there is none."""
     if ours.shape != theirs.shape:
         return ()
     if ours.size == 0:

@@ -55,6 +55,8 @@ def _watch(reader: int) -> None:
     time.sleep(_SECONDS)
     # Loading it would load NumPy; where it is not loaded, there are no children.
     children = sys.modules.get("minixla.engine.subprocesses")
-    if children is not None:
-        children.end_children()
-    os._exit(INTERRUPTED)
+    try:
+        if children is not None:
+            children.end_children()
+    finally:
+        os._exit(INTERRUPTED)

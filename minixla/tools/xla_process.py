@@ -6,6 +6,7 @@ died of one. It imports JAX and starts no backend, so it has one thread and a fo
 
 import contextlib
 import os
+import pickle
 import re
 import select
 import signal
@@ -73,9 +74,10 @@ def stop() -> None:
 
 
 class _Child:
-    """A fork of this process that runs programs until it dies."""
+    """A fork of this process that runs programs for a platform until it dies."""
 
-    def __init__(self, parent: BufferedRWPair) -> None:
+    def __init__(self, parent: BufferedRWPair, platform: str) -> None:
+        self.platform = platform
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (`ending` closes it)
         self._connection, remote = socket.socketpair()
         self._pid = os.fork()
@@ -84,7 +86,7 @@ class _Child:
             parent.close()
             os.dup2(self._errors.fileno(), 2)
             try:
-                _run_programs(remote.makefile("rwb"))
+                _run_programs(remote.makefile("rwb"), platform)
             finally:
                 os._exit(0)
         remote.close()
@@ -92,16 +94,18 @@ class _Child:
 
     def outcome(self, request: Any) -> Outcome:
         """Return what XLA makes of a program."""
+        self._errors.seek(0)
+        self._errors.truncate()
         try:
             send(self._stream, 0, request)
             if not select.select([self._connection], [], [], request[3])[0]:
                 return Outcome("hangs", f"no result after {request[3]:g} seconds")
             return Outcome(*receive(self._stream)[1])
-        except (EOFError, OSError):
+        except (EOFError, OSError, pickle.UnpicklingError):  # perhaps in the middle of its reply
             return Outcome("died", self._ending())
 
     def _ending(self) -> str:
-        """Return how the process ended, and the last line that it wrote."""
+        """Return how the process ended, and the first line that it wrote about the program."""
         status = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
         self._pid = 0
         how = f"status {status}" if status >= 0 else signal.Signals(-status).name
@@ -120,18 +124,15 @@ class _Child:
             self._stream.close()
 
 
-def _run_programs(stream: BufferedRWPair) -> None:
-    platform = None
+def _run_programs(stream: BufferedRWPair, platform: str) -> None:
+    jax.config.update("jax_platforms", platform if platform == "cpu" else f"{platform},cpu")
+    jax.config.update("jax_enable_x64", True)
     while True:
-        text, arguments, wanted, _ = receive(stream)[1]
-        if platform is None:
-            platform = wanted
-            jax.config.update("jax_platforms", platform if platform == "cpu" else f"{platform},cpu")
-            jax.config.update("jax_enable_x64", True)
+        text, arguments, *_ = receive(stream)[1]
         for target in _TARGET.findall(text):
             prepare_target(target, None)
         try:
-            reply = Outcome(None, "", run_on_xla(text, arguments, wanted))
+            reply = Outcome(None, "", run_on_xla(text, arguments, platform))
         except Exception as error:  # XLA may raise anything
             reply = Outcome("error", str(error))
         send(stream, 0, tuple(reply))
@@ -144,7 +145,10 @@ def _serve() -> None:
     with contextlib.suppress(EOFError):
         while True:
             number, request, _ = receive(stream)
-            child = child or _Child(stream)
+            if child is not None and child.platform != request[2]:
+                child.end()
+                child = None
+            child = child or _Child(stream, request[2])
             outcome = child.outcome(request)
             if outcome.ending in ("died", "hangs"):
                 child.end()

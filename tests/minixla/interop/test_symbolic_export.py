@@ -145,3 +145,23 @@ def test_numbers_become_polynomials():
     assert marked.polynomials[1] == Polynomial(((("a", "b"), 1),))
     with pytest.raises(mx.TransformError, match="depends on the symbolic sizes"):
         symbolic_text("f", lambda sizes: f"{sizes['a'] // 2}", samples, [])
+
+
+def test_numbers_that_depend_on_sizes_do_not_overflow():
+    with mx.enable_x64(True):
+        scope = jax.export.symbolic_shape("b")
+        spec = jax.ShapeDtypeStruct(scope, np.float64)
+        program = mx.import_stablehlo(
+            mx.export(lambda x: np_.tanh(x).sum() / (x.shape[0] * (x.shape[0] - 1)), spec)
+        )
+        x = np.full(50_000, 0.5)
+        np.testing.assert_allclose(program(x), np.tanh(x).sum() / (50_000 * 49_999), rtol=1e-12)
+
+
+def test_sizes_with_few_valid_values_are_compared_too():
+    (spec,) = specs("b", constraints=["mod(b, 12) == 0", "b <= 84"])
+    program = mx.import_stablehlo(mx.export(lambda x: np_.tanh(x) * x.shape[0], spec))
+    x = array(60)
+    np.testing.assert_allclose(program(x), np.tanh(x) * 60, rtol=1e-6)
+    with pytest.raises(mx.TransformError):
+        mx.export(lambda x: np_.tanh(x) if x.shape[0] == 60 else -np_.tanh(x), spec)
