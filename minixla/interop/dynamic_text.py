@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from minixla.interop.symbolic_text import MarkedText, operation_in, unsupported
 
 _MARK = re.compile(r"⟨(\d+)⟩")
-_T = r"tensor<((?:[^<>]|complex<f\d+>)*)>"
+_T = r"tensor<((?:[^<>]|complex<f(?:32|64)>)*)>"
 _TYPE = re.compile(_T)
 _SIZE = re.compile(r"(\d+|⟨\d+⟩)x")
 _LOCATION = re.compile(r"^(.*?)( loc\(#loc\d+\))?$")

@@ -17,6 +17,7 @@ from minixla.core.errors import TransformError, explain
 #: The values of symbols, by name.
 Sizes = Mapping[str, int]
 _DIGITS = re.compile(r"(\d+)")
+_LOCATION = re.compile(r" loc\(#loc\d+\)$")
 #: Stands in a text for the number that a polynomial gives.
 _MARK = re.compile(r"⟨(\d+)⟩")
 _ADVICE = (
@@ -68,7 +69,8 @@ def symbolic_text(
             are polynomials of the symbols.
     """
     texts = [text_at(sizes) for sizes in fitted]
-    parts = [_DIGITS.split(text) for text in texts]
+    # The places of instructions differ where one of the programs was traced before.
+    parts = [_DIGITS.split(_without_locations(text)) for text in texts]
     _check_same(name, fitted, texts, [part[::2] for part in parts])
     columns = list(zip(*[part[1::2] for part in parts], strict=True))
     polynomials: dict[Polynomial, int] = {}
@@ -78,16 +80,35 @@ def symbolic_text(
             continue
         polynomial = _fitted(fitted, [int(number) for number in column])
         if polynomial is None:
-            line = texts[0].splitlines()["".join(parts[0][: 2 * index + 1]).count("\n")]
+            line = _lines(texts[0])["".join(parts[0][: 2 * index + 1]).count("\n")]
             raise _refused(name, fitted[0], texts[0], line)
         number = polynomials.setdefault(polynomial, len(polynomials))
         pieces[2 * index + 1] = f"⟨{number}⟩"
     marked = MarkedText("".join(pieces), list(polynomials))
     for sizes in [*fitted, *checked]:
         text = text_at(sizes)
-        if text != marked.at(sizes):
+        if _without_locations(text) != marked.at(sizes):
             raise _refused(name, sizes, text, _first_difference(text, marked.at(sizes)))
-    return marked
+    return marked._replace(text=_with_locations(marked.text, texts[0]))
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines of a text that are not names of locations."""
+    return [line for line in text.splitlines() if not line.startswith("#loc")]
+
+
+def _without_locations(text: str) -> str:
+    return "\n".join([_LOCATION.sub("", line) for line in _lines(text)])
+
+
+def _with_locations(text: str, other: str) -> str:
+    """Return a text with the locations of another one of the same lines."""
+    names = [line for line in other.splitlines() if line.startswith("#loc")]
+    places = [_LOCATION.search(line) for line in _lines(other)]
+    pairs = zip(text.splitlines(), places, strict=True)
+    return (
+        "\n".join([*names, *[line + (place[0] if place else "") for line, place in pairs]]) + "\n"
+    )
 
 
 def _check_same(
@@ -107,12 +128,9 @@ def _first_difference(text: str, other: str, is_quiet: bool = False) -> str:
         line = re.sub(r" loc\(.*", "", line)
         return _DIGITS.sub("", line) if is_quiet else line
 
-    one, two = (
-        [line for line in each.splitlines() if not line.startswith("#loc")]
-        for each in (text, other)
-    )
-    pairs = zip(one, two, strict=False)
-    return next((here for here, there in pairs if compared(here) != compared(there)), one[-1])
+    lines = _lines(text)
+    pairs = zip(lines, _lines(other), strict=False)
+    return next((here for here, there in pairs if compared(here) != compared(there)), lines[-1])
 
 
 def _refused(name: str, sizes: Sizes, text: str, line: str) -> TransformError:

@@ -112,10 +112,12 @@ class Constants:
                 pending.pop()
                 continue
             step, count = current.instruction, count + 1
-            splat = _splat_array(current)
-            if splat is not None or current.literal is not None:
-                is_known = current.literal is not None and _is_known(current.literal)
-                arrays[current] = current.literal.array if is_known else splat
+            splat, literal = _splat_array(current), current.literal
+            if splat is not None:
+                arrays[current] = splat
+                continue
+            if literal is not None:
+                arrays[current] = literal.array if _is_known(literal) else None
                 continue
             waiting = [] if step is None else [x for x in step.operands if x not in arrays]
             if waiting and count < _MOST_STEPS:

@@ -165,3 +165,9 @@ def test_sizes_with_few_valid_values_are_compared_too():
     np.testing.assert_allclose(program(x), np.tanh(x) * 60, rtol=1e-6)
     with pytest.raises(mx.TransformError):
         mx.export(lambda x: np_.tanh(x) if x.shape[0] == 60 else -np_.tanh(x), spec)
+
+
+def test_a_function_that_was_traced_before_at_one_of_the_sizes():
+    function = mx.jit(lambda x: np_.tanh(x) * 2)
+    function(array(3))
+    assert mx.import_stablehlo(mx.export(function, *specs("b")))(array(5)).shape == (5,)
