@@ -1,4 +1,4 @@
-"""What programs say beside what they compute: shardings of values, paths of leaves."""
+"""Metadata of programs: shardings of values, paths of leaves."""
 
 from __future__ import annotations
 

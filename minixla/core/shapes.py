@@ -338,8 +338,8 @@ class DeclaredArray(np.ndarray):
 
 
 def repeated_scalar(scalar: np.ndarray | np.generic, sizes: Sequence[int]) -> np.ndarray:
-    """The read-only array of these sizes that holds a scalar everywhere, without strides."""
-    # Its memory is its own; np.broadcast_to takes six times as long.
+    """Return a read-only zero-stride array of the given sizes that repeats a scalar."""
+    # A view by np.broadcast_to would share memory with `scalar`, and takes six times as long.
     return np.ndarray(sizes, scalar.dtype, scalar.tobytes(), 0, (0,) * len(sizes))
 
 

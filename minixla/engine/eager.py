@@ -151,8 +151,8 @@ def _check(operand: object, subject: str) -> None:
         raise error from None
 
 
-# Repeated values on the device, which derivative rules ask for again and again. Nobody outside may
-# get hold of them: a jitted function to which they are donated would delete them.
+# Device arrays that repeat one value, which derivative rules use often. They are never returned to
+# users, because donating one to a jitted function would delete it.
 _SPLATS: dict[object, jax.Array] = {}
 _MOST_SPLATS = 64
 _SPLAT_BYTES = 1 << 16

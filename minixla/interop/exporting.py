@@ -108,7 +108,7 @@ def _with_symbolic_sizes(
         return bytes(_exported(fun, options, args, kwargs).serialize(vjp_order=vjp_order))
     except MinixlaError as error:
         if vjp_order:
-            advice = "Set vjp_order=0, and export the gradient as a function of its own."
+            advice = "Set vjp_order=0, and export the gradient as a separate function."
             problem = "derivatives of our programs with symbolic sizes cannot be written"
             raise explain(TransformError, "export", problem, (), advice) from error
     return bytes(_exported(symbolic_function(fun), options, args, kwargs).serialize())

@@ -43,7 +43,7 @@ class Polynomial(NamedTuple):
 
 
 class MarkedText(NamedTuple):
-    """A text with marks in place of numbers that depend on sizes."""
+    """StableHLO text in which marks replace the numbers that depend on sizes."""
 
     text: str
     polynomials: list[Polynomial]
@@ -65,8 +65,8 @@ def symbolic_text(
         checked: values at which the result is compared with the text.
 
     Raises:
-        TransformError: the program is not the same for all of these values, but for sizes that
-            are polynomials of the symbols.
+        TransformError: the programs differ in more than numbers that are polynomials of the
+            symbols.
     """
     texts = [text_at(sizes) for sizes in fitted]
     # The places of instructions differ where one of the programs was traced before.

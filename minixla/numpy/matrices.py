@@ -162,7 +162,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     count = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
     if not count:
         return mnp.zeros((*outer, 0), operands.kind_of(a))
-    # In row-major order the elements of a diagonal are columns + 1 apart.
+    # In row-major order, neighbors on a diagonal are columns + 1 elements from each other.
     start = offset if offset >= 0 else -offset * columns
     flat = mnp.reshape(a, (*outer, rows * columns))
     limit = start + (count - 1) * (columns + 1) + 1

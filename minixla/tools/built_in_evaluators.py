@@ -40,14 +40,14 @@ def by_xla(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def by_isolated_xla(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return the results of XLA in a process of its own, for one device of JAX's default platform.
+    """Return the results of XLA in a separate process, for one device of JAX's default platform.
 
     Raises:
         EvaluatorDied: the program ends that process, or does not end.
         NotEvaluated: XLA raises an error, or the program is for several devices.
     """
     if graph.meshes:
-        raise NotEvaluated("XLA in a process of its own runs programs for one device only")
+        raise NotEvaluated("XLA in a separate process runs programs for one device only")
     platform = platform_of(jax.default_backend())
     text = platform_text(without_layouts(graph), platform)
     outcome = run_xla(text, operands, platform, _SECONDS)
@@ -67,7 +67,7 @@ def by_xla_alone(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarra
 
 
 def by_interpreter(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """What StableHLO's interpreter gives, in a process of its own."""
+    """What StableHLO's interpreter gives, in a separate process."""
     graph = without_layouts(graph)
     results = [value for s in every_step(graph) if s.op.name == "Fft" for value in s.results]
     if any(kind.real.bits == 32 for kind in _kinds(results)):

@@ -74,7 +74,7 @@ def cross_check(
             adds one to every check.
         progress: called with the name of each step; default: they are shown where standard error
             is a terminal, and in notebooks.
-        isolated: whether XLA runs in a process of its own. A program that ends this process is then
+        isolated: whether XLA runs in a separate process. A program that ends this process is then
             a finding.
 
     Returns:

@@ -134,7 +134,7 @@ EVALUATORS |= {
     INTERPRETER: Evaluator(INTERPRETER, f"{_BUILT_IN}:by_interpreter", True, _GAP),
     "XLA": Evaluator("XLA", f"{_BUILT_IN}:by_xla", True),
 }
-#: XLA in a process of its own, in place of the one that may end this process.
+#: XLA in a separate process, in place of the one that may end this process.
 ISOLATED = Evaluator("XLA", f"{_BUILT_IN}:by_isolated_xla", True)
 #: Asked where a program is for a mesh of devices.
 ALONE = Evaluator("XLA, one device", f"{_BUILT_IN}:by_xla_alone", True)

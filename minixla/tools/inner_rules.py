@@ -114,7 +114,7 @@ class Recorder(NumberWatch):
             self.records.add(Application(operation, *place))
 
     def cached(self, cache: Any) -> Any:
-        """A cache of its own in place of a function's: no entry outlives the check."""
+        """Return a separate cache for the check, so that no entry outlives it."""
         return self.records.caches.setdefault(id(cache), (cache, {}))[1]
 
     def pull(self, node: Node, cotangents: Cotangents) -> Gradients:

@@ -173,7 +173,7 @@ class CrossCheckReport(Report):
         The program has instructions removed, values replaced by inputs, and sizes and numbers made
         smaller, while XLA's result differs from the reference's in the same way: a wrong value, a
         NaN or an infinity, an error, or a dead process. StableHLO's interpreter must agree with the
-        reference wherever it is not known to be wrong. XLA runs in a process of its own.
+        reference wherever it is not known to be wrong. XLA runs in a separate process.
 
         The script needs jax and numpy only. It holds the StableHLO text that XLA receives, the
         inputs, the expected and the actual results, and the versions. It runs the program on XLA

@@ -45,7 +45,7 @@ _NOT_COUNTED = ("stablehlo.constant", "stablehlo.return", "func.return", "func.c
 _DOCSTRING = '''"""XLA is wrong on this program; run it with `python FILE`.
 
 It needs jax and numpy only. It runs PROGRAM, the StableHLO text that XLA received, on XLA and on
-StableHLO's interpreter, each in a process of its own, and prints the expected results, the results
+StableHLO's interpreter, each in a separate process, and prints the expected results, the results
 when the file was written, and the results now.
 
 Exit status: 1 while XLA's results differ from EXPECTED, 0 once they agree.

@@ -31,7 +31,7 @@ _TARGET = re.compile(r'"((?:lapack|minixla)_\w+)"')
 
 
 class Outcome(NamedTuple):
-    """What XLA makes of a program.
+    """The outcome of compiling and running a program.
 
     Attributes:
         ending: None, or why there are no results: `died`, `hangs`, `error` (XLA raises one).
@@ -69,7 +69,7 @@ def run_xla(
 
 
 def stop() -> None:
-    """End the process; the next program starts another one, with the environment of then."""
+    """End the process; the next program starts a new one, with the environment at that time."""
     _helper.stop()
 
 
@@ -93,7 +93,7 @@ class _Child:
         self._stream = self._connection.makefile("rwb")
 
     def outcome(self, request: Any) -> Outcome:
-        """Return what XLA makes of a program."""
+        """Return the outcome of running a program."""
         self._errors.seek(0)
         self._errors.truncate()
         try:

@@ -26,9 +26,9 @@ Places = Sequence[int | None]
 
 
 def splat(value: complex | np.generic, shape: Shape) -> np.ndarray:
-    """An array of `shape` that holds the Python number `value` everywhere, in no memory.
+    """Return a read-only zero-stride array of `shape` that repeats the Python number `value`.
 
-    It is a read-only zero-stride NumPy array; a trace records equal ones as one constant.
+    A trace records equal arrays as one constant.
     """
     if value == 1:  # every type holds it; without `errstate` this takes half the time
         scalar = np.asarray(value).astype(shape.dtype)

@@ -1,4 +1,4 @@
-"""The examples run, each in a process of its own, and print what they promise."""
+"""The examples run, each in a separate process, and print what they promise."""
 
 from __future__ import annotations
 

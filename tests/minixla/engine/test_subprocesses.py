@@ -62,7 +62,7 @@ try:
     helper.ask("die", 60)
 except HelperDied as died:
     assert "ended with status 3: last words" in str(died), died
-# The next one is a process of its own.
+# The next one is a separate process.
 assert helper.ask("b", 60)[0][1] != first
 helper.stop()
 helper.start_by_fork()

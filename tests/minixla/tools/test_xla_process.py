@@ -1,4 +1,4 @@
-"""XLA in a process of its own: errors, dead processes and infinite loops are outcomes."""
+"""XLA in a separate process: errors, dead processes and infinite loops are outcomes."""
 
 from __future__ import annotations
 
