@@ -14,7 +14,7 @@ from minixla.engine.jax_private import func, ir
 _PROGRAM = Primitive("minixla_symbolic_program")
 _PROGRAM.multiple_results = True
 # A function where it is defined, or called.
-_NAME = re.compile(r"((?:func\.func (?:public|private)|func\.call) @)")
+_NAME = re.compile(r"((?:func\.func (?:public|private)|func\.call|decomposition =) @)")
 
 
 @_PROGRAM.def_abstract_eval

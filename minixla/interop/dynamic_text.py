@@ -26,8 +26,9 @@ _GATHER = re.compile(
     r'(\s*)(%\w+) = "stablehlo\.gather"\((%\w+), (%\w+)\) <{(.*), slice_sizes = array<i64: (.*?)>'
     rf"(.*)}}> : \({_T}, {_T}\) -> \({_T}\)"
 )
-#: Operations whose result types do not follow from operands and attributes.
-_OPAQUE = ("custom_call", "rng", "rng_bit_generator", "infeed", "recv")
+#: Operations whose result types do not follow from operands and attributes, or, for composites,
+#: must equal those of a decomposition that is written with unknown sizes.
+_OPAQUE = ("composite", "custom_call", "rng", "rng_bit_generator", "infeed", "recv")
 
 
 def dynamic_text(name: str, marked: MarkedText) -> str:

@@ -98,7 +98,9 @@ def test_pytrees_and_arguments_by_name():
 
 
 def test_the_program_of_this_platform_is_taken():
-    fun = lambda x: jax.lax.platform_dependent(x, cpu=jnp.sin, default=jnp.cos)  # noqa: E731
+    def fun(x):
+        return jax.lax.platform_dependent(x, cpu=jnp.sin, default=jnp.cos)
+
     written = exported(fun, "b", platforms=("cuda", "cpu"))
     np.testing.assert_allclose(mx.import_stablehlo(written)(array(3)), np.sin(array(3)), rtol=1e-6)
 
@@ -169,7 +171,7 @@ FROM_VALUES = """func.func @main(%x: tensor<?xf32>, %n: tensor<1xi32>) -> tensor
   %0 = stablehlo.dynamic_iota %n, dim = 0 : (tensor<1xi32>) -> tensor<?xf32>
   return %0 : tensor<?xf32>
 }"""
-ADD = lambda x, y: x + y  # noqa: E731
+ADD = jnp.add
 #: A program, arguments that it does not take, and what the error says.
 INVALID = {
     "constraint": (

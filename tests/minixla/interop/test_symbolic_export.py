@@ -171,3 +171,16 @@ def test_a_function_that_was_traced_before_at_one_of_the_sizes():
     function = mx.jit(lambda x: np_.tanh(x) * 2)
     function(array(3))
     assert mx.import_stablehlo(mx.export(function, *specs("b")))(array(5)).shape == (5,)
+
+
+@mx.custom_op("symbolic_export_test.twice")
+def twice(x: mx.Array) -> mx.Array:
+    return np_.tanh(x) * 2
+
+
+def test_a_custom_operation_allows_symbolic_sizes_of_other_arrays_only():
+    with pytest.raises(mx.TransformError, match=r"stablehlo\.composite does not allow symbolic"):
+        mx.export(lambda x: twice(x) + 1, *specs("b"))
+    program = mx.import_stablehlo(mx.export(lambda x, y: np_.tanh(x) + twice(y), *specs("b", "1")))
+    x, y = array(3), array(1)
+    np.testing.assert_allclose(program(x, y), np.tanh(x) + 2 * np.tanh(y), rtol=1e-6)
