@@ -279,13 +279,17 @@ def flatten_prefix(
         return [prefix] * whole.num_leaves
     listed, structure = tree_flatten(prefix, is_leaf=is_leaf or (lambda x: x is None))
     others = [] if is_leaf else [x for x in listed if not isinstance(x, (int, NoneType))]
-    parts, reason = [], f"{others[0]!r} is no axis" if others else ""
+    parts, reason = [], f"{others[0]!r} is not an axis" if others else ""
     try:
         parts = [] if reason else subtrees(structure, whole)
     except (TypeError, ValueError) as error:
         reason = str(error)
     if reason:
-        details = [f"{name} = {prefix!r}", f"structure: {whole}", reason.splitlines()[0]]
+        full = tree_unflatten(whole, [0] * whole.num_leaves)
+        reason = (
+            pytree_paths.first_difference(name, prefix, full, is_leaf) or reason.splitlines()[0]
+        )
+        details = [f"{name} = {prefix!r}", f"structure: {whole}", reason]
         advice = f"{name} is {what}, None, or a tree of these that is a prefix of the structure."
         raise misfit(
             subject, f"{name} does not fit the structure that it describes", details, advice

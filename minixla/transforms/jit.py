@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import sys
 import weakref
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from operator import attrgetter
 from types import MappingProxyType
@@ -103,6 +104,7 @@ def jit(fun: Function | None = None, /, **options: Unpack[JitOptions]) -> Functi
             except MinixlaError as refusal:
                 hide_frames(refusal)
                 raise
+            nested.name_arguments(error, args, kwargs)
             hide_frames(error)
             raise
 
@@ -111,6 +113,12 @@ def jit(fun: Function | None = None, /, **options: Unpack[JitOptions]) -> Functi
     wrapped = compiled.function(missed, fun, functools.partial(jit, **options), methods)
     remembered_by(wrapped, fun, jit, (), options)
     return wrapped
+
+
+def _note(error: Exception, names: Sequence[str], what: str, advice: str) -> None:
+    if names:
+        verb = "is" if len(names) == 1 else "are"
+        error.add_note(f"jit: {' and '.join(names)} {verb} {what}. {advice}")
 
 
 def _reduced(wrapper: Any, made_again: tuple[object, ...]) -> object:  # noqa: ANN401  # from a weakref
@@ -228,6 +236,22 @@ class _Nested:
         ]
         for leaf, name in arrays:
             check_leaves("jit", [leaf], [name])
+
+    def name_arguments(
+        self, error: Exception, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]
+    ) -> None:
+        """Add a note with the paths of the arguments that an error of JAX is about."""
+        text = str(error)
+        arguments, _ = self._static.split("jit", args, kwargs)
+        pairs = zip(arguments.leaves, arguments.where(), strict=True)
+        arrays = [pair for pair in pairs if isinstance(pair[0], jax.Array)]
+        if "has been deleted" in text:
+            deleted = [name for leaf, name in arrays if leaf.is_deleted()]
+            _note(error, deleted, "deleted", "A donated array cannot be used again.")
+        elif "donate the same buffer twice" in text:
+            counts = Counter(id(leaf) for leaf, _ in arrays)
+            twice = [name for leaf, name in arrays if counts[id(leaf)] > 1]
+            _note(error, twice, "the same array", "Copy it, or donate it once.")
 
     def graph(self, *args: PyTree, **kwargs: PyTree) -> Graph:
         """The graph of the function for these arguments."""

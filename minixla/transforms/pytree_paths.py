@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from jax.tree_util import keystr, tree_flatten_with_path, tree_structure, treedef_is_leaf
+
 from minixla.core.errors import MinixlaError, ShardingError, TransformError, explain
 from minixla.core.shapes import AnyShape, TupleValue
 from minixla.core.tracing import Tracer, _state, check_value, not_a_value, shape_of, shape_of_data
@@ -91,6 +93,34 @@ def _each(
         for leaf, place in zip(leaves, where(), strict=True):
             check_leaf(leaf, subject, place)
         raise
+
+
+def first_difference(
+    name: str, prefix: PyTree, tree: PyTree, is_leaf: Callable[[object], bool] | None = None
+) -> str:
+    """Describe the first path at which `prefix` is not a prefix of `tree`; empty if it is one."""
+    pending = [(name, prefix, tree)]
+    while pending:
+        path, part, whole = pending.pop()
+        if part is None or (is_leaf and is_leaf(part)) or treedef_is_leaf(tree_structure(part)):
+            continue
+        parts, wholes = _children(part), _children(whole)
+        if type(part) is not type(whole) or parts.keys() != wholes.keys():
+            return f"{path} is {_kind(part)}; the structure has {_kind(whole)} there"
+        pending += [(path + key, parts[key], wholes[key]) for key in reversed(parts)]
+    return ""
+
+
+def _kind(tree: PyTree) -> str:
+    if treedef_is_leaf(tree_structure(tree)):
+        return "a leaf"
+    return f"a {type(tree).__name__} of {', '.join(_children(tree)) or 'nothing'}"
+
+
+def _children(tree: PyTree) -> dict[str, Any]:
+    """Return the children of a node of a pytree by their paths; none for a leaf."""
+    pairs, _ = tree_flatten_with_path(tree, is_leaf=lambda node: node is not tree)
+    return {keystr(path): child for path, child in pairs if path}
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from minixla.core.shapes import TOKEN, AnyShape, Shape
 from minixla.core.symbolic_zeros import pullback_by
 from minixla.core.tracing import evaluate_graph, shape_of
 from minixla.typing import Array
-from minixla_ops.control_flow.loops import any_of, choose, shadowed
+from minixla_ops.control_flow.loops import any_of, choose, first_active, shadowed
 from minixla_ops.helpers.shorthand import array_shape, as_results, full_like, operand_list, zeros
 from minixla_ops.helpers.tuple_operations import without_tuples
 from minixla_ops.programs import runs_programs as running
@@ -283,7 +283,7 @@ def _guard_programs(inner: Graph, sizes: tuple[int, ...], flags: Flags) -> tuple
     """A program over a batch where the first input says who takes it, and zeros in its place."""
 
     def run(takes: Array, *values: Array) -> list[Array]:
-        return evaluate_graph(inner, shadowed(takes, values, flags))
+        return evaluate_graph(inner, shadowed(takes, first_active(takes), values, flags))
 
     shapes = [Shape("pred", sizes), *inner.input_shapes]
     guarding = program(run, shapes, inner.name)

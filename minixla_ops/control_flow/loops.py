@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from math import prod
 from operator import or_
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -103,31 +103,57 @@ class While(RunsPrograms):
         return loop_reverse.linearize_while(self.condition, self.body, operands, active)
 
     def batch_of(self, size, operands, dimensions):
-        flags, loop = _batched(self.body, self.condition, running.batched_of(dimensions), size)
-        places = in_front(flags)
-        return loop(*running.moved_batches(operands, dimensions, places, size)), places
+        loop = _batched(self.body, self.condition, running.batched_of(dimensions), size)
+        places = in_front(loop.batched)
+        moved = running.moved_batches(operands, dimensions, places, size)
+        if loop.progress is None:
+            return loop.operation(*moved), places
+        values = moved[loop.skipped :]
+        active, first, *results = loop.operation(*ops.call(loop.progress, *values), *values)
+        inner = [active, first][: loop.skipped]
+        return (*inner, *results), places
+
+
+class _Batched(NamedTuple):
+    """A loop over a batch.
+
+    Attributes:
+        batched: which operands of the loop of one batch element differ over the batch.
+        operation: the loop over the batch.
+        progress: if batch elements stop at different times, the program of the first two values of
+            `operation` from the others; see `_progress`.
+        skipped: how many operands `operation` computes anew: two for a loop that is such a loop
+            already, over an inner batch.
+    """
+
+    batched: Flags
+    operation: While
+    progress: Graph | None = None
+    skipped: int = 0
 
 
 @remembered
-def _batched(body: Graph, condition: Graph, batched: Flags, size: int) -> tuple[Flags, While]:
-    """Which values differ over the batch in the course of the loop, and the loop over it."""
-    changing = [not is_constant for is_constant in running.constants_of(body)]
-    # Over a further batch a loop whose members stop at different times is one such loop of all
-    # members again. As a loop like any other it would choose among members for every batch.
-    flags, members = batched, body.memo.get(("members", condition))
-    for test, step, members_only in filter(None, (members, (condition, body, None))):
-        flags, differ = _differing(test, step, changing, batched, size)
-        if differ and members_only in (None, flags):
-            return flags, _loop_of_members(test, step, flags, size)
+def _batched(body: Graph, condition: Graph, batched: Flags, size: int) -> _Batched:
+    """Return the loop over a batch, by the operands that differ over the batch."""
+    # Over a further batch, a loop whose batch elements stop at different times is one such loop
+    # over both batches. As any other loop it would choose among batch elements once per batch.
+    if inner := body.memo.get(("elements", condition)):
+        test, step, inner_batched = inner
+        flags, differ = _differing(test, step, batched[2:], size)
+        if differ and flags == inner_batched:
+            loop, progress = _loop_of_elements(test, step, flags, size)
+            return _Batched((True, True, *flags), loop, progress, skipped=2)
+    flags, differ = _differing(condition, body, batched, size)
+    if differ:
+        return _Batched(flags, *_loop_of_elements(condition, body, flags, size))
     places = in_front(flags)
     test = over_batch(condition, places, size, (None,))
-    return flags, While(test, over_batch(body, places, size, places))
+    return _Batched(flags, While(test, over_batch(body, places, size, places)))
 
 
-def _differing(
-    test: Graph, step: Graph, changing: Sequence[bool], batched: Flags, size: int
-) -> tuple[Flags, bool]:
-    """Which values differ over the batch in the course of the loop; whether members' ends do."""
+def _differing(test: Graph, step: Graph, batched: Flags, size: int) -> tuple[Flags, bool]:
+    """Return which values differ over the batch in the loop, and whether the condition does."""
+    changing = [not is_constant for is_constant in running.constants_of(step)]
 
     def differ(flags: Flags) -> bool:
         return batched_graph(test, in_front(flags), size).known[0] is not None
@@ -140,25 +166,37 @@ def _differing(
     return flags, differ(flags)
 
 
-def _loop_of_members(condition: Graph, body: Graph, flags: Flags, size: int) -> While:
-    """The loop of a batch whose members stop at different times, from the programs of one."""
+def _loop_of_elements(
+    condition: Graph, body: Graph, flags: Flags, size: int
+) -> tuple[While, Graph]:
+    """Return the loop of a batch whose elements stop at different times, from one's programs.
+
+    Two values stand before the others: which elements are active, and the number of the first
+    active one, or the number of elements if there is none. So the condition only compares a number,
+    and both are computed once per iteration. The second result is their program for the first time.
+    """
     places = in_front(flags)
     test, step = over_batch(condition, places, size, (0,)), over_batch(body, places, size, places)
     constants = running.constants_of(step)
 
-    def next_values(*values: Array) -> list[Array]:
-        holds = evaluate_graph(test, values)[0]
-        outputs = evaluate_graph(step, shadowed(holds, values, flags))
+    def progress(*values: Array) -> list[Array]:
+        active = evaluate_graph(test, values)[0]
+        return [active, first_active(active)]
+
+    def next_values(active: Array, first: Array, *values: Array) -> list[Array]:
+        outputs = evaluate_graph(step, shadowed(active, first, values, flags))
         triples = zip(constants, outputs, values, strict=True)
-        return [old if stays else choose(holds, new, old) for stays, new, old in triples]
+        chosen = [old if stays else choose(active, new, old) for stays, new, old in triples]
+        return [*progress(*chosen), *chosen]
 
-    def goes_on(*values: Array) -> list[Array]:
-        return [any_of(evaluate_graph(test, values)[0])]
+    def goes_on(active: Array, first: Array, *_: Array) -> list[Array]:
+        return [ops.lt(first, np.int32(array_shape(active).size))]
 
-    whole = program(goes_on, test.input_shapes, test.name)
-    made = program(next_values, step.input_shapes, step.name)
-    made.memo["members", whole] = test, step, flags
-    return While(whole, made)
+    start = program(progress, test.input_shapes, test.name)
+    shapes = [*start.output_shapes, *step.input_shapes]
+    whole, made = program(goes_on, shapes, test.name), program(next_values, shapes, step.name)
+    made.memo["elements", whole] = test, step, flags
+    return While(whole, made), start
 
 
 def any_of(flags: Array) -> Array:
@@ -173,22 +211,33 @@ def choose(holds: Array, on_true: Array, on_false: Array) -> Array:
     return ops.select(ops.broadcast_in_dim(holds, sizes, range(rank)), on_true, on_false)
 
 
-def shadowed(holds: Array, values: Sequence[Array], flags: Sequence[bool]) -> list[Array]:
-    """Batches, in front where `flags` say so: the first member that `holds` in place of others."""
-    batch = array_shape(holds).dimensions
+def first_active(active: Array) -> Array:
+    """Return the number of the first batch element marked in `active`; their count if none is."""
+    batch = array_shape(active).dimensions
+    size = prod(batch)
+    count = np.int32(size)
+    numbers = ops.reshape(ops.iota(Shape("s32", (size,)), 0), batch)
+    numbers = ops.select(active, numbers, np.full(batch, count))
+    return ops.reduce([numbers], [count], ops.min, range(len(batch)))
+
+
+def shadowed(
+    active: Array, first: Array, values: Sequence[Array], flags: Sequence[bool]
+) -> list[Array]:
+    """Replace batch elements not marked in `active` by element number `first`.
+
+    The batch dimensions are in front of the values that `flags` marks.
+    """
+    batch = array_shape(active).dimensions
     size = prod(batch)
     if size == 0:
         return list(values)
-    last = np.int32(size - 1)
-    numbers = ops.reshape(ops.iota(Shape("s32", (size,)), 0), batch)
-    numbers = ops.select(holds, numbers, np.full(batch, last))
-    first = ops.reduce([numbers], [last], ops.min, range(len(batch)))
 
     def shadow(value: Array) -> Array:
         sizes = array_shape(value).dimensions
         member = element(ops.reshape(value, (size, *sizes[len(batch) :])), first)
         kept = range(len(batch), len(sizes))
-        return choose(holds, value, ops.broadcast_in_dim(member, sizes, kept))
+        return choose(active, value, ops.broadcast_in_dim(member, sizes, kept))
 
     return [shadow(v) if flag else v for v, flag in zip(values, flags, strict=True)]
 

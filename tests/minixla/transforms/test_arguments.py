@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 
 import numpy as np
 import pytest
@@ -98,6 +99,20 @@ def test_wrong_axes(axes):
         flatten_prefix("vmap", "in_axes", TREE, axes)
     for phrase in ("vmap: in_axes does not fit the structure", f"in_axes = {axes!r}", "PyTreeDef"):
         assert phrase in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("axes", "difference"),
+    [
+        ({"a": 0, "b": 0, "c": 0}, "in_axes is a dict of ['a'], ['b'], ['c']; the structure has"),
+        ({"a": [0], "b": 0}, "in_axes['a'] is a "),
+        ({"a": (0,) * 3, "b": 0}, "in_axes['a'] is a tuple of [0], [1], [2]; the structure has a "),
+    ],
+    ids=str,
+)
+def test_the_path_of_wrong_axes(axes, difference):
+    with pytest.raises(TransformError, match=re.escape(difference)):
+        flatten_prefix("vmap", "in_axes", TREE, axes)
 
 
 def test_deep_axes():

@@ -460,6 +460,22 @@ def test_donated_arguments():
     assert not y.is_deleted()
 
 
+def test_errors_about_donated_arrays_name_the_arguments():
+    jitted = mx.jit(lambda p, q: (p, q), donate_argnums=(0, 1))
+    array = jnp.ones(3)
+    with pytest.raises(RuntimeError, match="same buffer twice") as caught:
+        jitted({"w": array}, {"v": array})
+    note = (
+        "jit: argument p['w'] and argument q['v'] are the same array. Copy it, or donate it once."
+    )
+    assert note in caught.value.__notes__
+    array.delete()
+    with pytest.raises(RuntimeError, match="deleted") as caught:
+        jitted({"w": array}, {"v": jnp.ones(3)})
+    note = "jit: argument p['w'] is deleted. A donated array cannot be used again."
+    assert note in caught.value.__notes__
+
+
 def test_shardings():
     mesh = jax.make_mesh((2,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
     sharding = jax.NamedSharding(mesh, jax.P("i"))

@@ -202,8 +202,8 @@ WRONG = [
     ({}, (1.0,), "in_axes maps axis 0 of an argument that has no such axis", "f32[]"),
     ({"in_axes": (0, 0)}, (A,), "in_axes does not fit the structure", "(0, 0)"),
     ({"in_axes": ({"b": 0},)}, ({"a": A},), "in_axes does not fit the structure", "'b'"),
-    ({"in_axes": ("x",)}, (A,), "in_axes does not fit the structure", "'x' is no axis"),
-    ({"in_axes": 1.0}, (A,), "in_axes does not fit the structure", "1.0 is no axis"),
+    ({"in_axes": ("x",)}, (A,), "in_axes does not fit the structure", "'x' is not an axis"),
+    ({"in_axes": 1.0}, (A,), "in_axes does not fit the structure", "1.0 is not an axis"),
     ({"in_axes": ()}, (A,), "in_axes does not fit the structure", "()"),
     ({"in_axes": None}, (A,), "no argument is mapped", "axis_size"),
     ({}, (), "no argument is mapped", "axis_size"),
@@ -224,7 +224,7 @@ WRONG = [
         "BatchTracer<f32[3,4]>",
     ),
     ({"out_axes": (0, 0)}, (A,), "out_axes does not fit the structure", "(0, 0)"),
-    ({"out_axes": "x"}, (A,), "out_axes does not fit the structure", "'x' is no axis"),
+    ({"out_axes": "x"}, (A,), "out_axes does not fit the structure", "'x' is not an axis"),
 ]
 
 
