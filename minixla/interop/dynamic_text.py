@@ -26,9 +26,12 @@ _GATHER = re.compile(
     r'(\s*)(%\w+) = "stablehlo\.gather"\((%\w+), (%\w+)\) <{(.*), slice_sizes = array<i64: (.*?)>'
     rf"(.*)}}> : \({_T}, {_T}\) -> \({_T}\)"
 )
-#: Operations whose result types do not follow from operands and attributes, or, for composites,
-#: must equal those of a decomposition that is written with unknown sizes.
-_OPAQUE = ("composite", "custom_call", "rng", "rng_bit_generator", "infeed", "recv")
+#: Operations whose result types do not follow from operands and attributes.
+_OPAQUE = ("custom_call", "rng", "rng_bit_generator", "infeed", "recv")
+_COMPOSITE = re.compile(
+    r'(\s*)(%\w+(?::\d+)?) = "stablehlo\.composite"\((.*?)\) '
+    r"<{.*, decomposition = (@\w+), version = .*}> : (\(.*)"
+)
 
 
 def dynamic_text(name: str, marked: MarkedText) -> str:
@@ -178,13 +181,19 @@ class _Function:
         rules: list[tuple[re.Pattern[str], Callable[[re.Match[str]], list[str] | None]]]
         rules = [(_CONSTANT, self._constant), (_BROADCAST, self._broadcast)]
         rules += [(_RESHAPE, self._reshape), (_IOTA, self._iota), (_SLICE, self._slice)]
-        rules += [(_PAD, self._pad), (_GATHER, self._gather)]
+        rules += [(_PAD, self._pad), (_GATHER, self._gather), (_COMPOSITE, self._composite)]
         for pattern, rule in rules:
             match = pattern.fullmatch(line)
             if match is not None:
                 return rule(match)
         operation = operation_in(line).rpartition(".")[2]
         return None if operation in _OPAQUE else [_dynamic(line)]
+
+    def _composite(self, match: re.Match[str]) -> list[str]:
+        # The types of a composite must equal those of its decomposition, which may differ by what
+        # is known of a size; a call may be refined.
+        indent, results, operands, function, types = match.groups()
+        return [_dynamic(f"{indent}{results} = func.call {function}({operands}) : {types}")]
 
     def _constant(self, match: re.Match[str]) -> list[str] | None:
         indent, result, value, type_ = match.groups()

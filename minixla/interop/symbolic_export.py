@@ -53,7 +53,13 @@ def symbolic_function(fun: Callable[..., PyTree]) -> Callable[..., PyTree]:
             structs = [_at(aval, sizes) for aval in avals]
             positional, named = tree_unflatten(tree, structs)
             traces.append(closed(Arguments("export", fun, positional, named)))
-            return Emitter(locations=True).module(traces[-1].graph.pruned())
+            graph = traces[-1].graph.pruned()
+            if graph.meshes:
+                problem = "a program over a mesh cannot have symbolic sizes"
+                details = [f"mesh: {mesh}" for mesh in graph.meshes]
+                advice = "Export one program for each size, or leave shardings to its caller."
+                raise explain(TransformError, name, problem, details, advice)
+            return Emitter(locations=True).module(graph)
 
         marked = symbolic_text(name, text_at, fitted, checked)
         text = dynamic_text(name, marked)

@@ -178,9 +178,18 @@ def twice(x: mx.Array) -> mx.Array:
     return np_.tanh(x) * 2
 
 
-def test_a_custom_operation_allows_symbolic_sizes_of_other_arrays_only():
-    with pytest.raises(mx.TransformError, match=r"stablehlo\.composite does not allow symbolic"):
-        mx.export(lambda x: twice(x) + 1, *specs("b"))
+def test_a_custom_operation_becomes_a_call():
+    program = mx.import_stablehlo(mx.export(lambda x: twice(x) + 1, *specs("b")))
+    np.testing.assert_allclose(program(array(3)), 2 * np.tanh(array(3)) + 1, rtol=1e-6)
     program = mx.import_stablehlo(mx.export(lambda x, y: np_.tanh(x) + twice(y), *specs("b", "1")))
     x, y = array(3), array(1)
     np.testing.assert_allclose(program(x, y), np.tanh(x) + 2 * np.tanh(y), rtol=1e-6)
+
+
+def test_a_program_over_a_mesh_has_no_symbolic_sizes():
+    mesh = jax.make_mesh((1,), ("i",))
+    sharding = jax.NamedSharding(mesh, jax.P("i"))
+    with pytest.raises(
+        mx.TransformError, match=r"over a mesh cannot have symbolic sizes\.\n  mesh:"
+    ):
+        mx.export(mx.jit(lambda x: x * 2, in_shardings=sharding), *specs("b"))
