@@ -75,7 +75,24 @@ def _compiled(effort: Effort) -> Iterator[Comparison]:
     for each in FRAMEWORKS:
         variants[each.name] = blocking(each.jit(partial(each.numpy.max, axis=1)), square)
     yield interleaved(f"compiled max over rows, f32[{len(square)},100]", variants, rounds)
+    yield from _indices(rounds, size)
     yield from _special(rounds, size)
+
+
+def _indices(rounds: int, size: int) -> Iterator[Comparison]:
+    """The index of the maximum in rows of computed and of random elements."""
+    for row in (8, 16, 20, 31, 32, 100):
+        table = _vector(size // row * row).reshape(-1, row)
+        variants = {}
+        for each in FRAMEWORKS:
+            compiled = each.jit(lambda x, np_=each.numpy: np_.argmax(x * 2 + 1, axis=1))
+            variants[each.name] = blocking(compiled, table)
+        title = f"compiled argmax over rows of a sum, f32[{len(table)},{row}]"
+        yield interleaved(title, variants, rounds)
+    key, logits = jax.random.key(0), _vector(size * 8).reshape(-1, 8)
+    draws = {"minixla": mx.random.categorical, "jax": jax.random.categorical}
+    variants = {each.name: blocking(each.jit(draws[each.name]), key, logits) for each in FRAMEWORKS}
+    yield interleaved(f"compiled random.categorical, f32[{len(logits)},8]", variants, rounds)
 
 
 def _special(rounds: int, size: int) -> Iterator[Comparison]:

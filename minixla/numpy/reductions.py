@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import minixla.numpy as mnp
@@ -16,6 +15,7 @@ from minixla.numpy.operands import Axis, convert, kind_of, lifted, operand_shape
 from minixla.numpy.shared_sections import PARAMETERS, REDUCED
 from minixla.typing import Array, ArrayLike, DTypeLike
 from minixla_ops.elementwise.promotion import numeric_type
+from minixla_ops.folds import arg_reducers
 from minixla_ops.helpers import shorthand
 from minixla_ops.programs.computations import neutral_element
 
@@ -366,11 +366,7 @@ def any(
 
 
 def _index(row: Row, a: Any, axis: int | None, keepdims: bool | None) -> Array:
-    """Return the first index of the min or max; NaN wins over all numbers.
-
-    Two passes of vectorised reductions: XLA:CPU runs a Reduce of pairs element by element, but of
-    a few pairs, which it writes out.
-    """
+    """Return the first index of the min or max; NaN wins over all numbers."""
     name, monoid, filling = row
     shape = operand_shape(a, name)
     x = operands.without_nan(a, name, filling)
@@ -381,36 +377,12 @@ def _index(row: Row, a: Any, axis: int | None, keepdims: bool | None) -> Array:
         raise operands.value_error(name, "there is no element", "Check for size 0 first.", details)
     positions = ops.iota(Shape(operands.default_int(), sizes), place)
     kind = shape.element_type
-    if sizes[place] <= _FEW and kind.bits >= 16 and not kind.is_complex:
-        starts = neutral_element(monoid, kind), positions.dtype.type(0)
-        computation = _first_greatest if monoid == "max" else _first_least
-        indices = ops.reduce([x, positions], starts, computation, [place])[1]
-    else:
-        best = _folded(row, x, place, True)
-        is_best = ops.eq(x, mnp.broadcast_to(best, sizes))
-        if kind.is_inexact:
-            is_best = ops.or_(is_best, ops.ne(x, x))
-        indices = ops.select(is_best, positions, shorthand.full_like(positions, sizes[place] - 1))
-        indices = ops.reduce(
-            indices, neutral_element("min", operands.default_int()), ops.min, [place]
-        )
+    # Complex numbers cannot be compared by `gt`; they and narrow types take two reductions.
+    is_paired = kind.bits >= 16 and not kind.is_complex
+    reduce = arg_reducers.pairs if is_paired else arg_reducers.in_two_passes
+    indices = reduce(x, positions, COMPUTATIONS[monoid], place)[1]
     indices = mnp.expand_dims(indices, dropped) if keepdims else indices
     return _or_missing(row, indices, -1, a, axis, keepdims)
-
-
-# As many elements are reduced in pairs at most.
-_FEW = 16
-
-
-def _first(is_before: Any, x: Any, at: Any, y: Any, place: Any) -> tuple[Any, Any]:
-    """The pair whose number comes first: NaN, else one `is_before` the other, else by position."""
-    is_earlier, is_nan = ops.lt(at, place), ops.ne(x, x)
-    is_first = ops.or_(is_before(x, y), ops.or_(is_nan, ops.and_(ops.eq(x, y), is_earlier)))
-    is_first = ops.select(ops.ne(y, y), ops.and_(is_nan, is_earlier), is_first)
-    return ops.select(is_first, x, y), ops.select(is_first, at, place)
-
-
-_first_least, _first_greatest = partial(_first, ops.lt), partial(_first, ops.gt)
 
 
 @one_program("a")

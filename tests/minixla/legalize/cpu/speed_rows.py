@@ -63,6 +63,8 @@ ROWS: dict[str, tuple[Callable[..., Any], list[np.ndarray]]] = {
     "separate_windows": (_pooled(2), [_X, _X[:8]]),
     "overlapping_windows": (_pooled(1), [_X, _X[:15]]),
     "joined_pads": (_two_pads, [np.ones(128, np.float32), np.ones(128, np.float32)]),
+    "index_in_two_passes": (lambda x: mx.numpy.argmax(x, axis=1), [_X.reshape(1, 16).repeat(2, 1)]),
+    "index_in_order": (lambda x: mx.numpy.argmin(x, axis=1), [_X.reshape(1, 16)]),
     "keys_apart": (_keys, [_WORDS] * 4),
     "recomputation": (_recomputed, [_X]),
     "reflections_by_lapack": (ops.geqrf, [_MATRIX]),
