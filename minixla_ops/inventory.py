@@ -5,7 +5,8 @@ import re
 from typing import NamedTuple
 
 _NAMES = (
-    "Abs Cbrt Ceil Clz Cos Cosh Erf Exp Expm1 Floor Imag IsFinite Log Log1p Logistic Neg Not "  # language: names
+    "Abs Cbrt Ceil Clz Cos Cosh Erf Exp Expm1 "  # language: names
+    "Floor Imag IsFinite Log Log1p Logistic Neg Not "
     "PopulationCount Real Round RoundNearestAfz RoundNearestEven Rsqrt Sign Sin Sqrt Tan Tanh "
     "Add Sub Mul Div Rem Pow Max Min And Or Xor ShiftLeft ShiftRightArithmetic "
     "ShiftRightLogical Atan2 Complex Compare Eq Ne Ge Gt Le Lt EqTotalOrder NeTotalOrder "
