@@ -241,8 +241,7 @@ class Collective(Operation):
         if not any(shape.size for shape in results):  # StableHLO rejects empty results
             return [emit.constant(Literal.splat(0, shape)) for shape in results]
         # Write groups explicitly if their size is known. jaxlib's parser aborts on an all_to_all
-        # without
-        # them, and other verifiers compare shapes with them.
+        # without them, and other verifiers compare shapes with them.
         is_open = self.count and not self.replica_groups and not self.spans_partitions
         written = self.replace(replica_groups=[range(self.count or 0)]) if is_open else self
         return Operation.stablehlo(written, emit, operands, shapes, results)

@@ -91,8 +91,7 @@ class CollectiveBroadcast(Collective, Lowered):
     """Send the operand of a group's first member to all its members. XLA: CollectiveBroadcast.
 
     A process in no group gets zeros. XLA lacks the operation on CPU and TPU. There, the first
-    member
-    of each group sends to the others one after the other.
+    member of each group sends to the others one after the other.
 
     Args:
         operand: an array.

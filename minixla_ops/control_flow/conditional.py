@@ -240,10 +240,9 @@ def _told_apart(keys: Iterable[_Key]) -> list[tuple[_Key, int]]:
 # If batch elements choose different branches, each chosen branch runs on the whole batch in a
 # guard.
 # A guard is a Conditional that runs the branch if any element chooses it, else returns zeros.
-# Results
-# for other elements are not used. A guard under another batch is again one guard over all elements.
-# Batched like other Conditionals, it would run its program for nested batches, and need one more
-# operand for every batch. Derivatives turn guards into other Conditionals.
+# Results for other elements are not used. A guard under another batch is again one guard over all
+# elements. Batched like other Conditionals, it would run its program for nested batches, and need
+# one more operand for every batch. Derivatives turn guards into other Conditionals.
 
 
 def _chosen(
@@ -315,10 +314,8 @@ def conditional(*arguments: object, **named: object) -> Any:
     Args:
         *arguments: the predicate is pred[], the index s32[]. A computation is a Graph or a
             function. It takes its operand, an array or a tuple, as one argument, and the elements
-            of
-            a Python sequence as separate arguments. It must not read other traced values: pass
-            these
-            as operands.
+            of a Python sequence as separate arguments. It must not read other traced values: pass
+            these as operands.
         **named: the same arguments by name.
 
     Returns:

@@ -3,13 +3,12 @@
 Iterations are cut into blocks of B. The states before some blocks are stored in S slots, used as a
 stack. For each block, the B states are recomputed from the stored state. Then the body's reverse
 derivative is applied from the last iteration to the first. Consider n blocks whose first state is
-in
-the top slot, with f free slots. They are split such that the second part can be reversed with f - 1
-free slots in the r repetitions that the whole needs. C(f + r, r) blocks need at most r repetitions
-(Griewank, Achieving logarithmic growth of temporal and spatial complexity in reverse automatic
-differentiation, 1992). Memory holds S + B states for every N. If S = B = 128, iterations are
-recomputed at most twice up to N = 16,000 and three times up to a million (1,073,280). This includes
-the recomputation in its block. States larger than 1 MiB get fewer slots, down to 16.
+in the top slot, with f free slots. They are split such that the second part can be reversed with f
+- 1 free slots in the r repetitions that the whole needs. C(f + r, r) blocks need at most r
+repetitions (Griewank, Achieving logarithmic growth of temporal and spatial complexity in reverse
+automatic differentiation, 1992). Memory holds S + B states for every N. If S = B = 128, iterations
+are recomputed at most twice up to N = 16,000 and three times up to a million (1,073,280). This
+includes the recomputation in its block. States larger than 1 MiB get fewer slots, down to 16.
 """
 
 from __future__ import annotations
@@ -43,8 +42,8 @@ def back_in_blocks(
 ) -> list[Array]:
     """Pull cotangents back from after the last of `trips` iterations to before the first."""
     # `advance` computes the state after an iteration from the state before it and the loop's
-    # constants
-    # `fixed`; `pull` pulls cotangents back from the same values. `first` is the initial state.
+    # constants `fixed`; `pull` pulls cotangents back from the same values. `first` is the initial
+    # state.
     shapes = list(map(array_shape, first))
     width, size = len(first), _number_of_states(shapes)
     block, one, zero = np.int32(size), np.int32(1), np.int32(0)

@@ -97,8 +97,8 @@ class _Step:
     def __init__(self, program: Graph, active: Flags, once: Sequence[bool]) -> None:
         """Derive the program; `once` marks carries whose parts are each written once."""
         # A carry's cotangents before and after an iteration differ only in the part that
-        # the
-        # iteration writes. That part is read again only if the initial value's cotangent is wanted.
+        # the iteration writes. That part is read again only if the initial value's cotangent is
+        # wanted.
         carries, wanted = len(once), active[len(active) - len(once) :]
         self.program, self.given = program, active
         self.count, self.start = len(active) - carries, len(program.outputs) - carries

@@ -179,8 +179,7 @@ class ReducePrecision(Unary):
         if self.mantissa_bits:
             return reduced
         # With no mantissa bits, XLA's programs usually keep NaN. NaN becomes infinity when XLA
-        # folds
-        # constants, in other generated code, and in StableHLO's interpreter.
+        # folds constants, in other generated code, and in StableHLO's interpreter.
         return emit.expand(kept_program(_with_nan, (*shapes, *shapes)), [*operands, *reduced])
 
     def transpose(self, cotangents, operands, linear):

@@ -170,8 +170,7 @@ class Binary(Elementwise):
         An array with that shape.
 
     Subclasses define `derivatives`: for each operand, a function without parameters that returns
-    the
-    derivative, so that only the required ones are computed.
+    the derivative, so that only the required ones are computed.
     """
 
     operands = "lhs", "rhs"

@@ -2,8 +2,7 @@
 
 ufuncs fold monoids; other computations are applied in order to whole slices. Floats up to f32, and
 c64, are summed and multiplied in f64 and rounded once. Without cancellation, sums of up to a
-million
-elements are then correctly rounded. f64 and c128 are summed pairwise. XLA and StableHLO's
+million elements are then correctly rounded. f64 and c128 are summed pairwise. XLA and StableHLO's
 interpreter round intermediate sums to the element type. For up to ten thousand random elements they
 are within eps * sum(|x|) of the exact sum.
 """
@@ -79,8 +78,7 @@ def _fold_copies(monoid: str, array: np.ndarray, axes: tuple[int, ...]) -> np.nd
 
 
 # +0 is larger than -0, which NumPy's functions ignore. A maximum that is zero is -0 only if all
-# signs
-# are negative, and a minimum that is zero if any sign is.
+# signs are negative, and a minimum that is zero if any sign is.
 _OF_SIGNS = {"max": np.logical_and, "min": np.logical_or}
 
 

@@ -107,8 +107,7 @@ class ReduceWindow(sliding_windows.Windowed, Fold):
 
     def sum_transpose(self, cotangent, operand):
         # Each base element sums the cotangents of the windows that contain it. These form windows
-        # of the
-        # same size and dilation over the results, spread by the stride, in steps of the base
+        # of the same size and dilation over the results, spread by the stride, in steps of the base
         # dilation.
         window = self.window
         config, sizes = [], array_shape(cotangent).dimensions

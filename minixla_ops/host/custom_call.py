@@ -66,8 +66,7 @@ class CustomCall(Operation):
     """Call user code by the name of its target. XLA: CustomCall.
 
     The reference evaluator calls the Python function of `register_custom_call`. If there is one,
-    the
-    engine calls it on the host. Otherwise, the target must be registered with XLA
+    the engine calls it on the host. Otherwise, the target must be registered with XLA
     (`jax.ffi.register_ffi_target`), and gets `attributes` as its attributes.
 
     Args:

@@ -36,8 +36,7 @@ class SelectAndScatter(Lowered, sliding_windows.Windowed):
     Args:
         operand: the array under the window.
         select: a Graph or a function of two scalars to pred, such as `ge`: whether the first,
-            earlier
-            element stays selected. It must be transitive.
+            earlier element stays selected. It must be transitive.
         window_dimensions: the window's size in each dimension.
         window_strides: the distance between its positions in each dimension.
         padding: `"SAME"`, `"VALID"` or (low, high) for each dimension; negative numbers crop.

@@ -36,9 +36,8 @@ class Sort(Operation):
     Args:
         operands: an array, or a list or tuple of N arrays with equal dimensions.
         comparator: a Graph or a function of 2 N scalars, two for each operand (left and right of
-            the
-            first, then of the second ...). It returns a pred: whether the left elements come first.
-            `minixla_ops.lt` sorts one operand in ascending order.
+            the first, then of the second ...). It returns a pred: whether the left elements come
+            first. `minixla_ops.lt` sorts one operand in ascending order.
         dimension: the dimension to sort along; -1 is the last.
         is_stable: whether elements that the comparator treats as equal keep their order.
         is_stable: whether elements that the comparator treats as equal keep their order.

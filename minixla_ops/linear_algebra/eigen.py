@@ -141,8 +141,7 @@ class Eig(_OfSquare):
 
     def jvp(self, primals, tangents, results):
         # As for Hermitian matrices, with the inverse of v. The free multiple c of each vector is
-        # chosen to
-        # keep its length, and its greatest component real.
+        # chosen to keep its length, and its greatest component real.
         values, vectors = results
         shape = array_shape(vectors)
         moved = product(ops.convert_element_type(tangents[0], shape.element_type), vectors)

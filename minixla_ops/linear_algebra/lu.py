@@ -35,8 +35,7 @@ class Lu(Factorization):
 
     Returns:
         lu: an array like a, with u in the upper triangle and l in the lower one. The diagonal of l
-            is
-            ones and is not stored.
+            is ones and is not stored.
         pivots: s32 [..., min(m, n)], the row that each row is exchanged with.
         permutation: s32 [..., m], the permutation of the rows: a[permutation] = l u.
 

@@ -52,8 +52,7 @@ class Geqrf(_Reflections):
 
     Returns:
         a: an array like a, with r in the upper triangle. Below, column i has the elements of v
-            after
-            element i.
+            after element i.
         taus: an array [..., min(m, n)] of the factors tau.
 
     Checks:

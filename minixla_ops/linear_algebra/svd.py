@@ -83,9 +83,8 @@ class Svd(ValuesAndVectors):
 
     def jvp(self, primals, tangents, results):
         # With c = u^H a' v, s' = diag(c). Vectors u and v rotate by the Hermitian and
-        # skew-Hermitian
-        # parts of c, divided by differences and sums of values. For v, the sign of the latter is
-        # reversed.
+        # skew-Hermitian parts of c, divided by differences and sums of values. For v, the sign of
+        # the latter is reversed.
         (u, s, vh), (tangent,) = results, tangents
         k = array_shape(s).dimensions[-1]
         left, right = columns(u, 0, k), adjoint(rows(vh, 0, k))

@@ -325,8 +325,7 @@ class ConvGeneralDilated(Product):
         rule.add([batch[0], ABSENT], [batch[1]], size)
         for (source, target), along in zip(base, kernel, strict=True):
             # Positions move along the dimension, and the kernel's elements are summed over. Put the
-            # larger
-            # of the two first.
+            # larger of the two first.
             rest, positions = lhs.dimensions[source], rule.result_sizes[0][target]
             moved = positions, PERMUTATION, [source, ABSENT], [target]
             summed = rhs.dimensions[along], REDUCTION, [source, along], [ABSENT]

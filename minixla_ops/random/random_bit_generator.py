@@ -49,8 +49,7 @@ class RngBitGenerator(Lowered):
 
     Args:
         algorithm: "rng_three_fry", "rng_philox" or "rng_default". XLA chooses the default; on CPU
-            it
-            is Philox.
+            it is Philox.
         initial_state: u64[2], a key and a counter. For rng_philox and rng_default also u64[3], a
             key and the two halves of a counter. Without 64-bit mode, make it from u32[2,2] with
             bitcast_convert_type.

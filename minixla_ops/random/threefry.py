@@ -14,8 +14,7 @@ class Threefry2x32(Lowered, Elementwise):
     """Encrypt blocks of two words under keys of two words with Threefry-2x32-20.
 
     Equal keys and blocks give equal words on every platform. It runs as one program, which XLA
-    fuses
-    with producers of blocks and consumers of words.
+    fuses with producers of blocks and consumers of words.
 
     Source: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 
