@@ -1,6 +1,6 @@
-"""XLA's operation set, and functions of chlo: builders, named as there, in snake_case.
+"""XLA's operation set and functions of chlo: builders with the same names in snake_case.
 
-Builders that no module defines are derived from their classes here when they are first used.
+A builder that no module defines is derived from its class when it is first used.
 """
 
 import sys
@@ -35,7 +35,7 @@ from minixla_ops.programs import composite_call
 from minixla_ops.random import random_bit_generator, random_samples, threefry
 
 _NAMES = {entry.name: entry.builder for entry in _ENTRIES}
-# Functions that derive builders when they are first used, by the names of the builders.
+# Functions that derive a builder on first use, keyed by the builder's name.
 _DERIVED = {}
 for _class in REGISTRY.values():
     _own = vars(sys.modules[_class.__module__])

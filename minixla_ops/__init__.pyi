@@ -23,7 +23,7 @@ from typing import NoReturn
 __all__: list[str]
 
 def abs(operand: ArrayLike) -> Array:
-    """Absolute value: |x|, the modulus of a complex number. XLA: Abs."""
+    """Element-wise absolute value; the modulus of a complex number. XLA: Abs."""
 
 def acos(operand: ArrayLike) -> Array:
     """Inverse cosine. XLA: Acos (chlo)."""
@@ -32,37 +32,37 @@ def acosh(operand: ArrayLike) -> Array:
     """Inverse hyperbolic cosine. XLA: Acosh (chlo)."""
 
 def add(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
-    """lhs + rhs; integers wrap, pred is a logical or. XLA: Add."""
+    """Element-wise sum; integers wrap, logical OR for pred. XLA: Add."""
 
 def add_dependency(*operands: Any, **attributes: Any) -> NoReturn:
-    """Refuses: add-dependency is internal to XLA. Use optimization_barrier, or give tokens to the operations that are to be in order."""
+    """Raise an error: add-dependency is internal to XLA. Use optimization_barrier, or pass tokens to the operations to order them."""
 
 def after_all(tokens: Sequence[Any]) -> Any:
-    """A token that comes after all its operands; of none, a new one. XLA: AfterAll, CreateToken."""
+    """Return a token after all operands; without operands, a new one. XLA: AfterAll, CreateToken."""
 
 def all_gather(operand: Any, all_gather_dimension: int, shard_count: int, replica_groups: Sequence[Sequence[int]] = ..., channel_id: int | None = ..., layout: Any = ..., use_global_device_ids: bool | None = ...) -> Any:
-    """The operands of a group joined along a dimension, in its order. XLA: AllGather."""
+    """Join the operands of a group along a dimension, in its order. XLA: AllGather."""
 
 def all_gather_done(*operands: Any, **attributes: Any) -> NoReturn:
-    """Refuses: all-gather-done is internal to XLA. Use all_gather: XLA makes it asynchronous where that pays."""
+    """Raise an error: all-gather-done is internal to XLA. Use all_gather: XLA makes it asynchronous if that is faster."""
 
 def all_gather_start(*operands: Any, **attributes: Any) -> NoReturn:
-    """Refuses: all-gather-start is internal to XLA. Use all_gather: XLA makes it asynchronous where that pays."""
+    """Raise an error: all-gather-start is internal to XLA. Use all_gather: XLA makes it asynchronous if that is faster."""
 
 def all_reduce(operand: ArrayLike | Sequence[ArrayLike], computation: Graph | Callable[..., object], replica_groups: Sequence[Sequence[int]] = ..., channel_id: int | None = ..., shape_with_layout: object = ..., use_global_device_ids: bool | None = ...) -> Any:
-    """The operands of a group combined, element by element. XLA: AllReduce."""
+    """Combine the operands of a group, element by element. XLA: AllReduce."""
 
 def all_reduce_done(*operands: Any, **attributes: Any) -> NoReturn:
-    """Refuses: all-reduce-done is internal to XLA. Use all_reduce: XLA makes it asynchronous where that pays."""
+    """Raise an error: all-reduce-done is internal to XLA. Use all_reduce: XLA makes it asynchronous if that is faster."""
 
 def all_reduce_start(*operands: Any, **attributes: Any) -> NoReturn:
-    """Refuses: all-reduce-start is internal to XLA. Use all_reduce: XLA makes it asynchronous where that pays."""
+    """Raise an error: all-reduce-start is internal to XLA. Use all_reduce: XLA makes it asynchronous if that is faster."""
 
 def all_to_all(operand: Any, split_dimension: int, concat_dimension: int, split_count: int, replica_groups: Sequence[Sequence[int]] = ..., layout: Any = ..., channel_id: int | None = ...) -> Any:
-    """Cuts the operand into blocks, sends block i to member i and joins what came. XLA: AllToAll."""
+    """Split the operand, send block i to member i, and join received blocks. XLA: AllToAll."""
 
 def and_(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
-    """The bits that lhs and rhs both have; of pred a logical and. XLA: And."""
+    """Bitwise AND; logical AND for pred. XLA: And."""
 
 def asin(operand: ArrayLike) -> Array:
     """Inverse sine. XLA: Asin (chlo)."""
@@ -71,94 +71,94 @@ def asinh(operand: ArrayLike) -> Array:
     """Inverse hyperbolic sine. XLA: Asinh (chlo)."""
 
 def async_done(*operands: Any, **attributes: Any) -> NoReturn:
-    """Refuses: async-done is internal to XLA. Use call: XLA decides what runs asynchronously."""
+    """Raise an error: async-done is internal to XLA. Use call: XLA decides what runs asynchronously."""
 
 def async_start(*operands: Any, **attributes: Any) -> NoReturn:
-    """Refuses: async-start is internal to XLA. Use call: XLA decides what runs asynchronously."""
+    """Raise an error: async-start is internal to XLA. Use call: XLA decides what runs asynchronously."""
 
 def async_update(*operands: Any, **attributes: Any) -> NoReturn:
-    """Refuses: async-update is internal to XLA. Use call: XLA decides what runs asynchronously."""
+    """Raise an error: async-update is internal to XLA. Use call: XLA decides what runs asynchronously."""
 
 def atan(operand: ArrayLike) -> Array:
     """Inverse tangent. XLA: Atan (chlo)."""
 
 def atan2(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
-    """The angle of the point with y = lhs and x = rhs, in [-pi, pi]. XLA: Atan2."""
+    """Element-wise angle of the point with y = lhs and x = rhs, in [-pi, pi]. XLA: Atan2."""
 
 def atanh(operand: ArrayLike) -> Array:
     """Inverse hyperbolic tangent. XLA: Atanh (chlo)."""
 
 def batch_norm_grad(operand: ArrayLike, scale: ArrayLike, batch_mean: ArrayLike, batch_var: ArrayLike, grad_output: ArrayLike, epsilon: float, feature_index: int) -> Any:
-    """The gradient of BatchNormTraining: (grad_operand, grad_scale, grad_offset)."""
+    """Compute the gradient of BatchNormTraining: (grad_operand, grad_scale, grad_offset)."""
 
 def batch_norm_inference(operand: ArrayLike, scale: ArrayLike, offset: ArrayLike, mean: ArrayLike, variance: ArrayLike, epsilon: float, feature_index: int) -> Array:
-    """An array normalised by a given mean and variance."""
+    """Normalize an array by a given mean and variance. XLA: BatchNormInference."""
 
 def batch_norm_training(operand: ArrayLike, scale: ArrayLike, offset: ArrayLike, epsilon: float, feature_index: int) -> Any:
-    """An array normalised by its own mean and variance: (output, batch_mean, batch_var)."""
+    """Normalize an array by its mean and variance. XLA: BatchNormTraining."""
 
 def bitcast(*operands: Any, **attributes: Any) -> NoReturn:
-    """Refuses: bitcast is internal to XLA. Use reshape, transpose or bitcast_convert_type."""
+    """Raise an error: bitcast is internal to XLA. Use reshape, transpose or bitcast_convert_type."""
 
 def bitcast_convert_type(operand: ArrayLike, new_element_type: DTypeLike) -> Array:
-    """The same bits in another element type. XLA: BitcastConvertType."""
+    """Reinterpret bits as another element type. XLA: BitcastConvertType."""
 
 def broadcast(operand: ArrayLike, broadcast_sizes: Sequence[int]) -> Array:
-    """Repeats an array along new leading dimensions. XLA: Broadcast."""
+    """Repeat an array along new leading dimensions. XLA: Broadcast."""
 
 def broadcast_in_dim(operand: ArrayLike, out_dim_size: Sequence[int], broadcast_dimensions: Sequence[int]) -> Array:
-    """Repeats an array along new dimensions and stretches dimensions of size 1."""
+    """Repeat an array along new dimensions, and stretch dimensions of size 1."""
 
 def call(computation: Graph | Callable[..., object], *operands: object) -> builtins.tuple[Array, ...]:
-    """The results of a computation as a Python tuple. XLA: Call."""
+    """Call a computation and return its results as a tuple. XLA: Call."""
 
 def cbrt(operand: ArrayLike, result_accuracy: Any = ...) -> Array:
-    """Cube root: real of real numbers, negative ones too; principal of complex ones. XLA: Cbrt."""
+    """Cube root: real for real numbers, principal for complex ones. XLA: Cbrt."""
 
 def ceil(operand: ArrayLike) -> Array:
-    """The smallest integral value not below x. XLA: Ceil."""
+    """Smallest integral value not below x. XLA: Ceil."""
 
 def cholesky(a: ArrayLike, lower: bool = ...) -> Array:
-    """The Cholesky factor of Hermitian positive definite matrices. XLA: Cholesky."""
+    """Cholesky factor of Hermitian positive definite matrices. XLA: Cholesky."""
 
 def clamp(min: ArrayLike, operand: ArrayLike, max: ArrayLike) -> Array:
-    """operand brought between two bounds, minimum(maximum(operand, min), max). XLA: Clamp."""
+    """Clamp operand between two bounds, minimum(maximum(operand, min), max). XLA: Clamp."""
 
 def clz(operand: ArrayLike) -> Array:
-    """The number of leading zero bits; of 0 the type's width. XLA: Clz."""
+    """Number of leading zero bits; for 0, the width of the type. XLA: Clz."""
 
 def collapse(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """`operand` with a run of consecutive dimensions made into one, in row-major order."""
+    """Merge consecutive dimensions into one, in row-major order."""
 
 def collective_broadcast(operand: Any, replica_groups: Sequence[Sequence[int]] = ..., channel_id: int | None = ...) -> Any:
-    """Sends the operand of the first of each group to all of it. XLA: CollectiveBroadcast."""
+    """Send the operand of a group's first member to all its members. XLA: CollectiveBroadcast."""
 
 def collective_permute(operand: Any, source_target_pairs: Sequence[Sequence[int]], channel_id: int | None = ..., inplace: bool = ...) -> Any:
-    """Sends the operand of each source to its target; others get zeros. XLA: CollectivePermute."""
+    """Send the operand of each source to its target; others get zeros. XLA: CollectivePermute."""
 
 def collective_permute_done(*operands: Any, **attributes: Any) -> NoReturn:
-    """Refuses: collective-permute-done is internal to XLA. Use collective_permute: XLA makes it asynchronous where that pays."""
+    """Raise an error: collective-permute-done is internal to XLA. Use collective_permute: XLA makes it asynchronous if that is faster."""
 
 def collective_permute_start(*operands: Any, **attributes: Any) -> NoReturn:
-    """Refuses: collective-permute-start is internal to XLA. Use collective_permute: XLA makes it asynchronous where that pays."""
+    """Raise an error: collective-permute-start is internal to XLA. Use collective_permute: XLA makes it asynchronous if that is faster."""
 
 def compare(lhs: ArrayLike, rhs: ArrayLike, direction: str, broadcast_dimensions: Sequence[int] | None = ..., total_order: bool = ...) -> Array:
-    """The comparison of the family that `direction` and `total_order` name; see Comparison."""
+    """Compare two arrays in the given direction; see Comparison."""
 
 def complex(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
     """The complex number with real part lhs and imaginary part rhs. XLA: Complex."""
 
 def composite_call(computation: Graph | Callable[..., object], *operands: object, name: str, attributes: str | Mapping[str, str | int | float | bool] | None = ..., version: int = ...) -> Any:
-    """The results of a computation that a backend may replace by an operation of its own."""
+    """Call a computation that a backend may replace by its own operation."""
 
 def concat_in_dim(operands: Sequence[Any], dimension: int) -> Array:
-    """Joins arrays along one dimension, in the given order. XLA: ConcatInDim."""
+    """Join arrays along one dimension, in order. XLA: ConcatInDim."""
 
 def conditional(*arguments: object, **named: object) -> Any:
-    """Runs one of several branches on its own operand. XLA: Conditional."""
+    """Run one of several branches on its own operand. XLA: Conditional."""
 
 def constant(literal: Any) -> Array:
-    """The array `literal` as a value of the current trace. XLA: Constant (ConstantLiteral)."""
+    """Return the array `literal` as a value of the current trace. XLA: Constant (ConstantLiteral)."""
 
 def conv(lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int], padding: str | Sequence[Sequence[int]], feature_group_count: int = ..., batch_group_count: int = ..., precision_config: Any = ..., preferred_element_type: DTypeLike | None = ...) -> Array:
     """A convolution with "SAME" or "VALID" padding and dimensions in the default order. XLA: Conv."""
@@ -167,7 +167,7 @@ def conv_general(lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int], 
     """A convolution with explicit padding and given dimension numbers. XLA: ConvGeneral."""
 
 def conv_general_dilated(lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int], padding: str | Sequence[Sequence[int]], lhs_dilation: Sequence[int] | None = ..., rhs_dilation: Sequence[int] | None = ..., dimension_numbers: Any = ..., feature_group_count: int = ..., batch_group_count: int = ..., precision_config: Any = ..., preferred_element_type: DTypeLike | None = ..., window_reversal: Sequence[bool] | None = ...) -> Array:
-    """Sums of products of a kernel with the windows of an input, in any number of dimensions."""
+    """Convolve an input with a kernel, in any number of dimensions."""
 
 def conv_with_general_dimensions(lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int], padding: str | Sequence[Sequence[int]], dimension_numbers: Any = ..., feature_group_count: int = ..., batch_group_count: int = ..., precision_config: Any = ..., preferred_element_type: DTypeLike | None = ...) -> Array:
     """A convolution with "SAME" or "VALID" padding and given dimension numbers. XLA: ConvWithGeneralDimensions."""
@@ -176,16 +176,16 @@ def conv_with_general_padding(lhs: ArrayLike, rhs: ArrayLike, window_strides: Se
     """A convolution with explicit padding and dimensions in the default order. XLA: ConvWithGeneralPadding."""
 
 def convert_element_type(operand: ArrayLike, new_element_type: DTypeLike) -> Array:
-    """The same values in another element type, as static_cast has them. XLA: ConvertElementType."""
+    """Convert elements to another element type, like C++'s static_cast. XLA: ConvertElementType."""
 
 def copy(*operands: Any, **attributes: Any) -> NoReturn:
-    """Refuses: copy is internal to XLA. Values do not change, so that a copy is the value itself: use that."""
+    """Raise an error: copy is internal to XLA. Values are immutable, so use the value itself."""
 
 def copy_done(*operands: Any, **attributes: Any) -> NoReturn:
-    """Refuses: copy-done is internal to XLA. Values do not change, so that a copy is the value itself: use that."""
+    """Raise an error: copy-done is internal to XLA. Values are immutable, so use the value itself."""
 
 def copy_start(*operands: Any, **attributes: Any) -> NoReturn:
-    """Refuses: copy-start is internal to XLA. Values do not change, so that a copy is the value itself: use that."""
+    """Raise an error: copy-start is internal to XLA. Values are immutable, so use the value itself."""
 
 def cos(operand: ArrayLike, result_accuracy: Any = ...) -> Array:
     """Cosine. XLA: Cos."""
@@ -194,37 +194,37 @@ def cosh(operand: ArrayLike, result_accuracy: Any = ...) -> Array:
     """Hyperbolic cosine, (e**x + e**-x) / 2. XLA: Cosh."""
 
 def create_token() -> Any:
-    """A token that comes after nothing: AfterAll of none. XLA: CreateToken."""
+    """Create a token that follows nothing: AfterAll without operands. XLA: CreateToken."""
 
 def cross_replica_sum(operand: ArrayLike | Sequence[ArrayLike], replica_groups: Sequence[Sequence[int]] = ...) -> Any:
-    """The sum of the operands of a group of replicas: AllReduce with `add`. XLA: CrossReplicaSum."""
+    """Sum the operands of a group of replicas, as AllReduce with `add`. XLA: CrossReplicaSum."""
 
 def custom_call(target_name: str, args: Sequence[object], shape: Shape | TupleShape | Sequence[Shape], attributes: Mapping[str, object] | None = ..., has_side_effect: bool = ..., api_version: int = ...) -> Any:
-    """The results of user code, known by the name of its target. XLA: CustomCall."""
+    """Call user code by the name of its target. XLA: CustomCall."""
 
 def digamma(operand: ArrayLike) -> Array:
-    """The derivative of lgamma. XLA: Digamma (chlo)."""
+    """Derivative of lgamma. XLA: Digamma (chlo)."""
 
 def div(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
-    """lhs / rhs; of integers rounded toward zero. XLA: Div."""
+    """Element-wise quotient; integers round toward zero. XLA: Div."""
 
 def domain(*operands: Any, **attributes: Any) -> NoReturn:
-    """Refuses: domain is internal to XLA. Say how values are sharded with mx.sharding; XLA finds the borders."""
+    """Raise an error: domain is internal to XLA. Shard values with mx.sharding; XLA finds the borders."""
 
 def dot(lhs: ArrayLike, rhs: ArrayLike, precision_config: Any = ..., preferred_element_type: DTypeLike | None = ...) -> Array:
-    """The product of two vectors, of a matrix and a vector, or of two matrices (a DotGeneral)."""
+    """Multiply two vectors, a matrix and a vector, or two matrices (a DotGeneral)."""
 
 def dot_general(lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: Any, precision_config: Any = ..., preferred_element_type: DTypeLike | None = ...) -> Array:
     """Sum of products over contracting dimensions, separately for each batch index."""
 
 def dynamic_reshape(operand: ArrayLike, dim_sizes: Sequence[ArrayLike], new_size_bounds: Sequence[int], dims_are_dynamic: Sequence[bool]) -> Array:
-    """The elements of an array, in row-major order, in sizes that are values. XLA: DynamicReshape."""
+    """Reshape an array, in row-major order, to sizes that are values. XLA: DynamicReshape."""
 
 def dynamic_slice(operand: ArrayLike, start_indices: Sequence[ArrayLike], slice_sizes: Sequence[int]) -> Array:
-    """Cuts a box of static sizes out of an array, at start indices known at run time."""
+    """Extract a box of static sizes at start indices known at run time. XLA: DynamicSlice."""
 
 def dynamic_update_slice(operand: ArrayLike, update: ArrayLike, start_indices: Sequence[ArrayLike]) -> Array:
-    """Overwrites a box of an array, at start indices known at run time. XLA: DynamicUpdateSlice."""
+    """Overwrite a box of an array at start indices known at run time. XLA: DynamicUpdateSlice."""
 
 def eig(a: ArrayLike, vectors: bool = ...) -> Any:
     """Eigenvalues and right eigenvectors of square matrices: a v = v diag(w). JAX: lax.linalg.eig."""
@@ -233,19 +233,19 @@ def eigh(a: ArrayLike, lower: bool = ..., vectors: bool = ...) -> Any:
     """Eigenvalues and eigenvectors of Hermitian matrices: a v = v diag(w). JAX: lax.linalg.eigh."""
 
 def eq(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
-    """Whether lhs = rhs. XLA: Eq."""
+    """Element-wise lhs == rhs. XLA: Eq."""
 
 def eq_total_order(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
-    """Whether lhs = rhs in the total order of floats: the same bits. XLA: EqTotalOrder."""
+    """Element-wise equality in the total order of floats: the same bits. XLA: EqTotalOrder."""
 
 def erf(operand: ArrayLike, result_accuracy: Any = ...) -> Array:
     """Error function, 2 / sqrt(pi) times the integral of e**-t**2 from 0 to x. XLA: Erf."""
 
 def erf_inv(operand: ArrayLike) -> Array:
-    """The inverse of erf. XLA: ErfInv (chlo)."""
+    """Inverse error function. XLA: ErfInv (chlo)."""
 
 def erfc(operand: ArrayLike) -> Array:
-    """1 - erf(x), accurate where small. XLA: Erfc (chlo)."""
+    """Complementary error function 1 - erf(x), accurate for small results. XLA: Erfc (chlo)."""
 
 def exp(operand: ArrayLike, result_accuracy: Any = ...) -> Array:
     """Exponential, e**x. XLA: Exp."""
@@ -254,67 +254,67 @@ def expm1(operand: ArrayLike, result_accuracy: Any = ...) -> Array:
     """e**x - 1, accurate near 0. XLA: Expm1."""
 
 def fft(operand: ArrayLike, fft_type: str, fft_length: Sequence[int]) -> Array:
-    """The discrete Fourier transform over the last one to three dimensions. XLA: Fft."""
+    """Discrete Fourier transform over the last one to three dimensions. XLA: Fft."""
 
 def floor(operand: ArrayLike) -> Array:
-    """The largest integral value not above x. XLA: Floor."""
+    """Largest integral value not above x. XLA: Floor."""
 
 def fusion(*operands: Any, **attributes: Any) -> NoReturn:
-    """Refuses: fusion is internal to XLA. Use call, or plain functions: XLA decides what it fuses."""
+    """Raise an error: fusion is internal to XLA. Use call, or plain functions: XLA decides what to fuse."""
 
 def gap_quotient(operand: ArrayLike, gap: Any) -> Array:
-    """operand / gap; where the gap is 0, 0 for an operand that is 0 and NaN for others."""
+    """Element-wise operand / gap; if gap is 0, then 0 for a zero operand and NaN for others."""
 
 def gather(operand: ArrayLike, start_indices: ArrayLike, dimension_numbers: GatherDimensionNumbers, slice_sizes: Sequence[int], indices_are_sorted: bool = ...) -> Array:
-    """Copies slices of an array, from starts that an array of index vectors gives. XLA: Gather."""
+    """Copy slices of an array from starts given by an array of index vectors. XLA: Gather."""
 
 def ge(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
-    """Whether lhs >= rhs. XLA: Ge."""
+    """Element-wise lhs >= rhs. XLA: Ge."""
 
 def ge_total_order(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
-    """Whether lhs >= rhs in the total order of floats. XLA: GeTotalOrder."""
+    """Element-wise lhs >= rhs in the total order of floats. XLA: GeTotalOrder."""
 
 def geqrf(a: ArrayLike) -> Any:
-    """Reflections that make matrices triangular: a = h r, for `householder_product` h."""
+    """Reflections that make matrices triangular: a = h r. JAX: lax.linalg.geqrf."""
 
 def get_dimension_size(operand: Any, dimension: int) -> Array:
-    """The size of a dimension as s32[]; of a dynamic one at run time. XLA: GetDimensionSize."""
+    """Return the size of a dimension as s32[]. XLA: GetDimensionSize."""
 
 def get_tuple_element(tuple_data: object, index: int) -> Any:
-    """Member `index` of a tuple, one value or a Python tuple of values. XLA: GetTupleElement."""
+    """Return element `index` of a tuple, either a value or a Python tuple. XLA: GetTupleElement."""
 
 def gt(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
-    """Whether lhs > rhs. XLA: Gt."""
+    """Element-wise lhs > rhs. XLA: Gt."""
 
 def gt_total_order(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
-    """Whether lhs > rhs in the total order of floats. XLA: GtTotalOrder."""
+    """Element-wise lhs > rhs in the total order of floats. XLA: GtTotalOrder."""
 
 def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
-    """The product of reflections, as Geqrf gives them: its first columns."""
+    """Multiply the reflections of Geqrf, and return the first columns of the product."""
 
 def imag(operand: ArrayLike) -> Array:
-    """The imaginary part; 0 for a real operand. XLA: Imag."""
+    """Imaginary part; 0 for a real operand. XLA: Imag."""
 
 def infeed(shape: Shape | TupleShape | TokenShape, config: str = ..., token: object = ...) -> Any:
-    """Reads the next item of the device's infeed. XLA: Infeed, InfeedWithToken."""
+    """Read the next item of the device's infeed. XLA: Infeed, InfeedWithToken."""
 
 def iota(shape: Shape, iota_dimension: int) -> Array:
-    """Counts 0, 1, 2, ... along one dimension. XLA: Iota."""
+    """Count 0, 1, 2, ... along one dimension. XLA: Iota."""
 
 def is_finite(operand: ArrayLike) -> Array:
-    """Whether x is neither an infinity nor a NaN. XLA: IsFinite."""
+    """Element-wise test for values that are neither infinite nor NaN. XLA: IsFinite."""
 
 def le(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
-    """Whether lhs <= rhs. XLA: Le."""
+    """Element-wise lhs <= rhs. XLA: Le."""
 
 def le_total_order(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
-    """Whether lhs <= rhs in the total order of floats. XLA: LeTotalOrder."""
+    """Element-wise lhs <= rhs in the total order of floats. XLA: LeTotalOrder."""
 
 def lgamma(operand: ArrayLike) -> Array:
-    """The logarithm of abs(gamma(x)). XLA: Lgamma (chlo)."""
+    """Logarithm of abs(gamma(x)). XLA: Lgamma (chlo)."""
 
 def log(operand: ArrayLike, result_accuracy: Any = ...) -> Array:
-    """Natural logarithm; -inf at 0, NaN of negative reals. XLA: Log."""
+    """Natural logarithm; -inf at 0, NaN for negative reals. XLA: Log."""
 
 def log1p(operand: ArrayLike, result_accuracy: Any = ...) -> Array:
     """log(1 + x), accurate near 0. XLA: Log1p."""
@@ -323,196 +323,196 @@ def logistic(operand: ArrayLike, result_accuracy: Any = ...) -> Array:
     """Logistic function, 1 / (1 + e**-x). XLA: Logistic."""
 
 def lt(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
-    """Whether lhs < rhs. XLA: Lt."""
+    """Element-wise lhs < rhs. XLA: Lt."""
 
 def lt_total_order(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
-    """Whether lhs < rhs in the total order of floats. XLA: LtTotalOrder."""
+    """Element-wise lhs < rhs in the total order of floats. XLA: LtTotalOrder."""
 
 def lu(a: ArrayLike) -> Any:
-    """Triangular factors of matrices whose rows are exchanged: P a = l u."""
+    """LU factorization of matrices with row pivoting: P a = l u. JAX: lax.linalg.lu."""
 
 def lu_solve(a: ArrayLike, lu: ArrayLike, permutation: ArrayLike, b: ArrayLike, transpose_a: str = ...) -> Array:
-    """Solves op(a) x = b by the factors of a that `lu` gives, which are computed once."""
+    """Solve op(a) x = b with the factors of a from `lu`, which are computed once."""
 
 def lyapunov_solve(p: ArrayLike, sums: Any, v: ArrayLike, c: ArrayLike, transpose_a: str = ...) -> Array:
-    """Solves op(p) x + x op(p) = c for Hermitian p, whose eigenvalues and vectors are known."""
+    """Solve op(p) x + x op(p) = c for Hermitian p with known eigenvalues and eigenvectors."""
 
 def map(operands: Sequence[ArrayLike], computation: Graph | Callable[..., object], dimensions: Sequence[int] | None = ..., static_operands: Sequence[ArrayLike] = ...) -> Any:
-    """A computation of scalars applied to the elements at each position. XLA: Map."""
+    """Apply a computation of scalars at each position of arrays. XLA: Map."""
 
 def max(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
-    """The larger of lhs and rhs; NaN if either is NaN, and +0 is larger than -0. XLA: Max."""
+    """Element-wise maximum; NaN if either is NaN, and +0 is larger than -0. XLA: Max."""
 
 def min(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
-    """The smaller of lhs and rhs; NaN if either is NaN, and -0 is smaller than +0. XLA: Min."""
+    """Element-wise minimum; NaN if either is NaN, and -0 is smaller than +0. XLA: Min."""
 
 def mul(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
-    """lhs * rhs; integers wrap, pred is a logical and. XLA: Mul."""
+    """Element-wise product; integers wrap, logical AND for pred. XLA: Mul."""
 
 def ne(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
-    """Whether lhs and rhs differ; true where either is NaN. XLA: Ne."""
+    """Element-wise lhs != rhs; true if either is NaN. XLA: Ne."""
 
 def ne_total_order(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
-    """Whether lhs and rhs differ in the total order of floats. XLA: NeTotalOrder."""
+    """Element-wise inequality in the total order of floats. XLA: NeTotalOrder."""
 
 def neg(operand: ArrayLike) -> Array:
-    """Negation, -x; integers wrap. XLA: Neg."""
+    """Element-wise negation, -x; integers wrap. XLA: Neg."""
 
 def next_after(lhs: ArrayLike, rhs: ArrayLike) -> Array:
-    """The float next to the first operand in the direction of the second. XLA: NextAfter (chlo)."""
+    """The next float after lhs in the direction of rhs. XLA: NextAfter (chlo)."""
 
 def not_(operand: ArrayLike) -> Array:
-    """Logical not of pred, every bit inverted of integers. XLA: Not."""
+    """Logical NOT for pred, bitwise NOT for integers. XLA: Not."""
 
 def optimization_barrier(operand: object) -> Any:
-    """The operand, across which no compiler moves computation. XLA: OptimizationBarrier."""
+    """Return the operand, and prevent compilers from moving code across. XLA: OptimizationBarrier."""
 
 def or_(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
-    """The bits that lhs or rhs has; of pred a logical or. XLA: Or."""
+    """Bitwise OR; logical OR for pred. XLA: Or."""
 
 def outfeed(operand: ArrayLike | Sequence[ArrayLike], shape_with_layout: Shape | TupleShape | TokenShape | None = ..., outfeed_config: str = ..., token: object = ...) -> Any:
-    """Writes an array, or a tuple of arrays, to the device's outfeed. XLA: Outfeed."""
+    """Write an array, or a tuple of arrays, to the device's outfeed. XLA: Outfeed."""
 
 def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[Sequence[int]]) -> Array:
-    """Puts a value around and between the elements, or takes edges away. XLA: Pad."""
+    """Insert a value around and between the elements, or remove edges. XLA: Pad."""
 
 def parameter(parameter_number: int, shape: Shape | TupleShape | TokenShape, name: str = ...) -> Any:
-    """An input of the program that is being traced. XLA: Parameter."""
+    """Return an input of the program being traced. XLA: Parameter."""
 
 def partition_id(shape: Shape = ...) -> Array:
-    """The partition that runs this program, u32[] in [0, number of partitions). XLA: PartitionId."""
+    """Return the partition that runs this program, u32[] in [0, partitions). XLA: PartitionId."""
 
 def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
-    """The n-th derivative of digamma at x; n is an array of floats, too. XLA: Polygamma (chlo)."""
+    """The n-th derivative of digamma at x; n is also an array of floats. XLA: Polygamma (chlo)."""
 
 def population_count(operand: ArrayLike) -> Array:
-    """The number of bits that are set. XLA: PopulationCount."""
+    """Number of set bits. XLA: PopulationCount."""
 
 def pow(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
     """lhs raised to the power rhs. XLA: Pow."""
 
 def qr(a: ArrayLike, full_matrices: bool = ...) -> Any:
-    """Orthogonal and upper triangular factors: a = q r. JAX: lax.linalg.qr."""
+    """QR factorization, with orthogonal and upper triangular factors: a = q r. JAX: lax.linalg.qr."""
 
 def ragged_all_to_all(input: ArrayLike, input_offsets: ArrayLike, send_sizes: ArrayLike, output: ArrayLike, output_offsets: ArrayLike, recv_sizes: ArrayLike, replica_groups: Sequence[Sequence[int]] = ..., channel_id: int | None = ...) -> Array:
-    """Sends slices of rows to each member, which writes them into its output. XLA: RaggedAllToAll."""
+    """Send slices of rows to each member, which writes them to its output. XLA: RaggedAllToAll."""
 
 def ragged_dot(lhs: ArrayLike, rhs: ArrayLike, group_sizes: ArrayLike, dimension_numbers: Any, precision_config: Any = ..., preferred_element_type: DTypeLike | None = ...) -> Array:
-    """DotGeneral by groups of neighbours along a ragged dimension of lhs. XLA: RaggedDot."""
+    """Multiply by groups of rows along a ragged dimension of lhs. XLA: RaggedDot."""
 
 def real(operand: ArrayLike) -> Array:
-    """The real part; a real operand is returned as it is. XLA: Real."""
+    """Real part; a real operand is returned unchanged. XLA: Real."""
 
 def recv(shape: Shape, handle: int, token: object = ...) -> Any:
-    """The value that the send of the channel in another program sends. XLA: Recv."""
+    """Receive the value of the send on the channel in another program. XLA: Recv."""
 
 def recv_done(context: object) -> Any:
-    """Refuses: `recv` waits by itself; this half stands in dumps alone."""
+    """Raise an error: `recv` includes it; only dumps contain it separately."""
 
 def recv_to_host(token: object, shape: Shape, handle: int) -> builtins.tuple[Array, Array]:
-    """Receives *from* the host on a channel, after `token`; returns the value and a token."""
+    """Receive *from* the host on a channel, after `token`; return the value and a token."""
 
 def recv_with_tokens(token: object, shape: Shape, handle: int) -> builtins.tuple[Array, Array]:
-    """`recv` after `token`; returns the value and a token. XLA: RecvWithTokens."""
+    """Run `recv` after `token`; return the value and a token. XLA: RecvWithTokens."""
 
 def reduce(operands: ArrayLike | Sequence[ArrayLike], init_values: ArrayLike | Sequence[ArrayLike], computation: Graph | Callable[..., object], dimensions_to_reduce: Sequence[int]) -> Any:
-    """Folds N arrays along dimensions, which the results no longer have. XLA: Reduce."""
+    """Fold N arrays along dimensions, and remove these dimensions. XLA: Reduce."""
 
 def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
-    """What is left of a value that passes through a narrower float format. XLA: ReducePrecision."""
+    """Round values to a narrower float format. XLA: ReducePrecision."""
 
 def reduce_scatter(operand: ArrayLike | Sequence[ArrayLike], computation: Graph | Callable[..., object], scatter_dimension: int, shard_count: int, replica_groups: Sequence[Sequence[int]] = ..., channel_id: int | None = ..., layout: object = ..., use_global_device_ids: bool | None = ...) -> Array:
-    """The operands of a group combined; member i gets block i of the result. XLA: ReduceScatter."""
+    """Combine the operands of a group; member i gets block i of the result. XLA: ReduceScatter."""
 
 def reduce_window(operands: ArrayLike | Sequence[ArrayLike], init_values: ArrayLike | Sequence[ArrayLike], computation: Graph | Callable[..., object], window_dimensions: Sequence[int], window_strides: Sequence[int], padding: str | Sequence[Sequence[int]], base_dilations: Sequence[int] | None = ..., window_dilations: Sequence[int] | None = ...) -> Any:
-    """Folds the elements under each position of a window over N arrays. XLA: ReduceWindow."""
+    """Fold the elements at each position of a window over N arrays. XLA: ReduceWindow."""
 
 def register_custom_call(target_name: str, function: Callable[..., object]) -> None:
-    """Says what a target computes, for the reference and for engines without compiled code."""
+    """Register what a target computes, for the reference evaluator and the engine."""
 
 def rem(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
-    """The remainder of lhs / rhs, with the sign of lhs (C's fmod). XLA: Rem."""
+    """Element-wise remainder of lhs / rhs, with the sign of lhs (C's fmod). XLA: Rem."""
 
 def replica_id() -> Array:
-    """The replica that runs this program, u32[] in [0, number of replicas). XLA: ReplicaId."""
+    """Return the replica that runs this program, u32[] in [0, replicas). XLA: ReplicaId."""
 
 def reshape(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """The elements of an array, in row-major order, in other dimensions. XLA: Reshape."""
+    """Reshape an array in row-major order. XLA: Reshape."""
 
 def reshape_explicit(shape: Shape, operand: ArrayLike) -> Array:
-    """The elements of `operand`, in row-major order, in an array of `shape`. XLA: ReshapeExplicit."""
+    """Reshape `operand`, in row-major order, to `shape`. XLA: ReshapeExplicit."""
 
 def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """Reverses the order of the elements along dimensions. XLA: Rev."""
+    """Reverse the order of the elements along dimensions. XLA: Rev."""
 
 def rng_bit_generator(algorithm: str, initial_state: ArrayLike, shape: Shape) -> builtins.tuple[Array, Array]:
-    """Uniformly random bits, and the state to go on with."""
+    """Generate uniformly random bits and the next state. XLA: RngBitGenerator."""
 
 def rng_get_and_update_state(*operands: Any, **attributes: Any) -> NoReturn:
-    """Refuses: rng-get-and-update-state is internal to XLA. Use rng_bit_generator with a state of your own, or rng_uniform."""
+    """Raise an error: rng-get-and-update-state is internal to XLA. Use rng_bit_generator with an explicit state, or rng_uniform."""
 
 def rng_normal(mu: ArrayLike, sigma: ArrayLike, shape: Shape) -> Array:
-    """Samples of the normal distribution, others at every run. XLA: RngNormal."""
+    """Draw samples from a normal distribution, anew in every run. XLA: RngNormal."""
 
 def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Shape) -> Array:
-    """Samples uniform on [a, b), a + (b - a) u, others at every run. XLA: RngUniform."""
+    """Draw uniform samples on [a, b), a + (b - a) u, anew in every run. XLA: RngUniform."""
 
 def round(operand: ArrayLike) -> Array:
-    """The nearest integral values, ties away from zero: `round_nearest_afz` by its older name."""
+    """Round to the nearest integral values, ties away from zero, like `round_nearest_afz`."""
 
 def round_nearest_afz(operand: ArrayLike) -> Array:
-    """The nearest integral value, ties away from zero: 2.5 -> 3, -0.5 -> -1. XLA: RoundNearestAfz."""
+    """Nearest integral value, ties away from zero: 2.5 -> 3, -0.5 -> -1. XLA: RoundNearestAfz."""
 
 def round_nearest_even(operand: ArrayLike) -> Array:
-    """The nearest integral value, ties to the even one: 1.5 -> 2. XLA: RoundNearestEven."""
+    """Nearest integral value, ties to even: 1.5 -> 2. XLA: RoundNearestEven."""
 
 def rsqrt(operand: ArrayLike, result_accuracy: Any = ...) -> Array:
     """1 / sqrt(x). XLA: Rsqrt."""
 
 def scaled_dot(lhs: ArrayLike, lhs_scale: ArrayLike, rhs: ArrayLike, rhs_scale: ArrayLike, dimension_number: Any, precision_config: Any = ..., preferred_element_type: DTypeLike | None = ...) -> Array:
-    """DotGeneral of lhs and rhs, each multiplied by its scale. XLA: ScaledDot."""
+    """Multiply lhs and rhs, each with its scale, like DotGeneral. XLA: ScaledDot."""
 
 def scan(inputs: ArrayLike | Sequence[ArrayLike], inits: ArrayLike | Sequence[ArrayLike], to_apply: Graph | Callable[..., object], scan_dimension: int = ..., is_reverse: bool = ..., is_associative: bool | None = ...) -> builtins.tuple[Array, ...]:
-    """The outputs of a scan and its last carries, in one Python tuple. XLA: Scan."""
+    """Scan along a dimension; return the outputs and the final carries in one tuple. XLA: Scan."""
 
 def scatter(operands: ArrayLike | Sequence[ArrayLike], scatter_indices: ArrayLike, updates: ArrayLike | Sequence[ArrayLike], update_computation: Graph | Callable[..., object], dimension_numbers: ScatterDimensionNumbers, indices_are_sorted: bool = ..., unique_indices: bool = ..., indices_in_bounds: bool = ...) -> Any:
-    """Combines updates with N arrays, at places that an array of index vectors gives. XLA: Scatter."""
+    """Combine updates with N arrays at positions given by an array of index vectors. XLA: Scatter."""
 
 def schur(a: ArrayLike, vectors: bool = ...) -> Any:
-    """The Schur form of square matrices: a = z t z^H. JAX: lax.linalg.schur."""
+    """Schur form of square matrices: a = z t z^H. JAX: lax.linalg.schur."""
 
 def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
-    """on_true where pred is true, on_false elsewhere. XLA: Select."""
+    """Choose on_true if pred is true, else on_false, element-wise. XLA: Select."""
 
 def select_and_scatter(operand: ArrayLike, select: Graph | Callable[..., object], window_dimensions: Sequence[int], window_strides: Sequence[int], padding: str | Sequence[Sequence[int]], source: ArrayLike, init_value: ArrayLike, scatter: Graph | Callable[..., object]) -> Array:
-    """Combines values into an array where a sliding window's selected elements are."""
+    """Combine values into an array at the selected elements of a sliding window."""
 
 def send(operand: ArrayLike, handle: int, token: object = ...) -> Any:
-    """Sends to the recv of the channel in another program, and waits until it has been taken."""
+    """Send to the recv on the channel in another program, and wait until it is taken."""
 
 def send_done(context: object) -> Any:
-    """Refuses: `send` waits by itself; this half stands in dumps alone."""
+    """Raise an error: `send` includes it; only dumps contain it separately."""
 
 def send_to_host(operand: ArrayLike, token: object, shape_with_layout: Shape | None, handle: int) -> Any:
-    """Sends to the host on a channel, after `token`; returns a token. XLA: SendToHost."""
+    """Send to the host on a channel, after `token`; return a token. XLA: SendToHost."""
 
 def send_with_tokens(operand: ArrayLike, token: object, handle: int) -> Any:
-    """`send` after `token`; returns a token. XLA: SendWithTokens."""
+    """Run `send` after `token`; return a token. XLA: SendWithTokens."""
 
 def set_dimension_size(operand: ArrayLike, val: ArrayLike, dimension: int) -> Array:
-    """An array with a dimension of which `val` elements, the first, are there at run time."""
+    """Keep the first `val` elements of a dimension. XLA: SetDimensionSize."""
 
 def shift_left(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
-    """The bits of lhs moved left by rhs; zeros come in. XLA: ShiftLeft."""
+    """Shift the bits of lhs left by rhs, filling with zeros. XLA: ShiftLeft."""
 
 def shift_right_arithmetic(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
-    """The bits of lhs moved right by rhs; its first bit is repeated. XLA: ShiftRightArithmetic."""
+    """Shift the bits of lhs right by rhs, repeating the sign bit. XLA: ShiftRightArithmetic."""
 
 def shift_right_logical(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
-    """The bits of lhs moved right by rhs; zeros come in. XLA: ShiftRightLogical."""
+    """Shift the bits of lhs right by rhs, filling with zeros. XLA: ShiftRightLogical."""
 
 def sign(operand: ArrayLike) -> Array:
-    """The sign: -1, 0 or 1; zeros (-0 too) and NaNs stay. XLA: Sign."""
+    """Element-wise sign: -1, 0 or 1; zeros (-0 too) and NaNs are kept. XLA: Sign."""
 
 def sin(operand: ArrayLike, result_accuracy: Any = ...) -> Array:
     """Sine. XLA: Sin."""
@@ -521,25 +521,25 @@ def sinh(operand: ArrayLike) -> Array:
     """Hyperbolic sine. XLA: Sinh (chlo)."""
 
 def slice(operand: ArrayLike, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = ...) -> Array:
-    """Cuts a box out of an array, taking every strides[d]-th element of dimension d. XLA: Slice."""
+    """Extract a box, taking every strides[d]-th element of dimension d. XLA: Slice."""
 
 def slice_in_dim(operand: ArrayLike, start: int, limit: int, dimension: int, stride: int = ...) -> Array:
-    """The indices [start, limit) of one dimension, every `stride`-th, and all of the others."""
+    """Slice one dimension to the indices [start, limit), taking every `stride`-th of them."""
 
 def softmax(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """exp(x) divided by its sum along dimensions, without overflow. JAX: nn.softmax."""
+    """Compute exp(x) divided by its sum along dimensions, without overflow. JAX: nn.softmax."""
 
 def sort(operands: ArrayLike | Sequence[ArrayLike], comparator: Graph | Callable[..., object], dimension: int = ..., is_stable: bool = ...) -> Any:
-    """Puts the elements of N arrays along a dimension into the order of a comparator. XLA: Sort."""
+    """Sort the elements of N arrays along a dimension by a comparator. XLA: Sort."""
 
 def sqrt(operand: ArrayLike, result_accuracy: Any = ...) -> Array:
-    """Square root; a complex one has real part >= 0. XLA: Sqrt."""
+    """Square root; the complex root has real part >= 0. XLA: Sqrt."""
 
 def sub(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
-    """lhs - rhs; integers wrap. XLA: Sub."""
+    """Element-wise difference; integers wrap. XLA: Sub."""
 
 def svd(a: ArrayLike, full_matrices: bool = ..., vectors: bool = ...) -> Any:
-    """Singular values and vectors of matrices: a = u diag(s) vh. JAX: lax.linalg.svd."""
+    """Singular value decomposition of matrices: a = u diag(s) vh. JAX: lax.linalg.svd."""
 
 def tan(operand: ArrayLike, result_accuracy: Any = ...) -> Array:
     """Tangent. XLA: Tan."""
@@ -548,26 +548,26 @@ def tanh(operand: ArrayLike, result_accuracy: Any = ...) -> Array:
     """Hyperbolic tangent. XLA: Tanh."""
 
 def threefry2x32(key_0: ArrayLike, key_1: ArrayLike, block_0: ArrayLike, block_1: ArrayLike, of_keys: bool = ..., is_loop: bool = ...) -> Any:
-    """Threefry-2x32-20 of blocks of two words under keys of two words."""
+    """Encrypt blocks of two words under keys of two words with Threefry-2x32-20."""
 
 def top_k(operand: ArrayLike, k: int, largest: bool = ...) -> Any:
-    """The k greatest or least elements of the last dimension, and where they are. XLA: TopK."""
+    """Find the k greatest or least elements of the last dimension and their indices. XLA: TopK."""
 
 def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
-    """Permutes the dimensions. XLA: Transpose."""
+    """Permute the dimensions. XLA: Transpose."""
 
 def triangular_solve(a: ArrayLike, b: ArrayLike, left_side: bool, lower: bool, unit_diagonal: bool = ..., transpose_a: str = ...) -> Array:
-    """Solves op(a) x = b, or x op(a) = b, for triangular matrices a. XLA: TriangularSolve."""
+    """Solve op(a) x = b, or x op(a) = b, for triangular matrices a. XLA: TriangularSolve."""
 
 def tuple(elements: Sequence[object]) -> Any:
-    """Several values of any shapes as one; Python tuples among them are of those. XLA: Tuple."""
+    """Combine values of any shapes into one tuple value; Python tuples nest. XLA: Tuple."""
 
 def while_(condition: Graph | Callable[..., object], body: Graph | Callable[..., object], init: object) -> Any:
-    """Runs `body` on the loop's values as long as `condition` holds of them. XLA: While."""
+    """Run `body` on the loop's values while `condition` holds. XLA: While."""
 
 def xor(lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None = ...) -> Array:
-    """The bits that one of lhs and rhs has; of pred whether they differ. XLA: Xor."""
+    """Bitwise XOR; logical XOR for pred. XLA: Xor."""
 
 def zeta(x: ArrayLike, q: ArrayLike) -> Array:
-    """Hurwitz's zeta function: the sum of (q + k)**-x over k >= 0. XLA: Zeta (chlo)."""
+    """Hurwitz zeta function: the sum of (q + k)**-x over k >= 0. XLA: Zeta (chlo)."""
 

@@ -1,4 +1,4 @@
-"""The foundation: element types, shapes, graphs, tracing, errors. No operations here."""
+"""Core classes: element types, shapes, graphs, tracing, errors. It contains no operations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from minixla.core.operation import REGISTRY, Operation, operation_named, registe
 from minixla.core.shapes import TOKEN, AnyShape, Shape, TokenShape, TupleShape, parse_shape
 from minixla.core.tracing import Trace, Tracer, bind, current_trace, shape_of, under
 
-# By module, in the order above.
+# Names by module, in the order above.
 __all__ = ["Literal", "attribute", "builder", "ELEMENT_TYPES", "ElementType", "element_type"]
 __all__ += errors.__all__
 __all__ += ["Graph", "Instruction", "Value", "REGISTRY", "Operation", "operation_named", "register"]

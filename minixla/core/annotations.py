@@ -1,4 +1,4 @@
-"""Metadata of programs: shardings of values, paths of leaves."""
+"""Metadata of programs: shardings of values, and paths of pytree leaves."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Annotations:
-    """How a program says that its values lie over devices; the core only carries it.
+    """The shardings that a program states for its values; the core only carries them.
 
     Attributes:
-        values: the sharding of an input or of an instruction's result.
-        outputs: for each output its sharding as a result of the function, or None; or nothing.
+        values: the shardings of inputs and of instructions' results.
+        outputs: for each output, its sharding as a result of the function, or None; or empty.
         meshes: the meshes that the program names.
-        rules: the sharding rule that stands at an instruction, by its first result.
+        rules: the sharding rules stated at instructions, by the first result.
     """
 
     values: Mapping[Value, Any] = field(default_factory=dict)
@@ -28,24 +28,24 @@ class Annotations:
 
 
 class Paths(NamedTuple):
-    """What users call the inputs and outputs of a program: the paths of leaves of pytrees.
+    """The paths of pytree leaves that name a program's inputs and outputs.
 
     Attributes:
-        arguments: for each input, such as `args[0]['w']`.
-        results: for each output, such as `result[0]`.
+        arguments: a path for each input, such as `args[0]['w']`.
+        results: a path for each output, such as `result[0]`.
     """
 
     arguments: Sequence[str] = ()
     results: Sequence[str] = ()
 
     def argument(self, index: int) -> str:
-        """Return the path of an input, or its number if it has no path."""
+        """Return the path of an input, or its index if it has no path."""
         return self.arguments[index] if index < len(self.arguments) else f"input {index}"
 
     def result(self, index: int) -> str:
-        """Return the path of an output, or its number if it has no path."""
+        """Return the path of an output, or its index if it has no path."""
         return self.results[index] if index < len(self.results) else f"result {index}"
 
 
-#: The paths of a program whose inputs and outputs have only numbers.
+#: The paths of a program whose inputs and outputs are only numbered.
 UNNAMED = Paths()

@@ -1,4 +1,4 @@
-"""Arguments of public functions: of another kind than their annotations say they are refused."""
+"""Checks of arguments of public functions against their annotations."""
 
 import operator
 import sys
@@ -17,7 +17,7 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 
 class _Kind(NamedTuple):
-    """What an argument can be: whether a value is that, and what it is called, one and several."""
+    """A kind of argument: its test, and its name in the singular and the plural."""
 
     fits: Callable[[object], bool]
     name: str
@@ -25,10 +25,10 @@ class _Kind(NamedTuple):
 
 
 def checks_kinds(function: Function) -> Function:
-    """Refuses what its annotations do not allow: ArgumentTypeError names the argument. A decorator.
+    """Check arguments against annotations; ArgumentTypeError names the argument. A decorator.
 
-    Numbers, flags, texts, names, choices and sequences of these are known; what takes anything
-    else, such as pytrees and functions, says itself what is wrong.
+    Numbers, flags, strings, names, choices and sequences of these are checked. Functions that
+    accept other values, such as pytrees and functions, check them.
     """
     positions = function.__code__.co_varnames[: function.__code__.co_argcount]
 
@@ -48,9 +48,9 @@ def checks_kinds(function: Function) -> Function:
 
 
 def is_flag(value: object) -> bool:
-    """Whether it is true or false, as NumPy's integers and arrays of one element are, too.
+    """Return whether a value is a flag; NumPy's integers and arrays of one element are, too.
 
-    A traced one says itself what is wrong when it is asked, and functions take None as they like.
+    A traced flag raises its own error when it is concretized, and functions may accept None.
     """
     is_known = value is None or isinstance(value, (bool, int, Tracer))
     return is_known or getattr(value, "size", 0) == 1
@@ -80,13 +80,13 @@ _KINDS = {
 
 @lru_cache(maxsize=1024)
 def _kinds(function: Callable[..., object]) -> dict[str, _Kind]:
-    """The kinds of the arguments of a function, or of the options of a TypedDict, if known."""
+    """Return the kinds of a function's arguments, or of a TypedDict's options, if known."""
     names, kinds = vars(sys.modules[function.__module__]), {}
     for name, annotation in function.__annotations__.items():
         text = getattr(annotation, "__forward_arg__", annotation)
         try:
             found = eval(text, names) if isinstance(text, str) else text
-        except NameError:  # it is for type checkers alone
+        except NameError:  # the name is only for type checkers
             continue
         if typing.get_origin(found) is typing.Unpack:
             kinds |= _kinds(typing.get_args(found)[0])
@@ -96,7 +96,7 @@ def _kinds(function: Callable[..., object]) -> dict[str, _Kind]:
 
 
 def _kind(annotation: object) -> _Kind | None:
-    """The kind that an annotation stands for; None where it is none of those that are known."""
+    """Return the kind of an annotation; None for unknown kinds."""
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Literal:
         listed = " or ".join([f'"{part}"' for part in parts])
@@ -116,8 +116,8 @@ def _kind(annotation: object) -> _Kind | None:
 
 
 def _several(member: _Kind, count: int | None) -> _Kind:
-    """A sequence of one kind of members; of `count` of them, if that is known."""
-    # A name may be a sequence itself, but for these.
+    """Return the kind of a sequence of `member`; with `count` elements if it is not None."""
+    # A name may be a sequence, such as a string, except for lists and tuples.
     taken: tuple[type, ...] = (Collection,)
     if member is _NAME:
         taken = (list, tuple)
@@ -125,7 +125,7 @@ def _several(member: _Kind, count: int | None) -> _Kind:
     def fits(value: object) -> bool:
         if isinstance(value, (str, Mapping)) or getattr(value, "ndim", 1) == 0:
             return False
-        if not isinstance(value, taken):  # what can be read but once is not looked into
+        if not isinstance(value, taken):  # iterators can be read only once, so skip them
             return isinstance(value, Iterable) and member is not _NAME and count is None
         return all(map(member.fits, value)) and count in (None, len(value))
 

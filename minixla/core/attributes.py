@@ -1,4 +1,4 @@
-"""Typed attributes of operations: each kind says which values it takes and makes them hashable."""
+"""Typed attributes of operations: each kind validates values and makes them hashable."""
 
 import math
 import operator
@@ -17,33 +17,33 @@ from minixla.core.value_types import ArrayLike, DTypeLike
 # Constants up to this many bytes are printed into programs.
 _PRINTED_BYTES = 4096
 
-#: The default of an attribute that must be given.
+#: The default of a required attribute.
 REQUIRED: Any = object()
 
 
 class Attribute:
-    """A kind of attribute: which values it takes, and how they are written.
+    """A kind of attribute: its valid values, and its notation in text.
 
-    A subclass says what it `accepts`, or defines `canonical`, which returns the value in one
-    hashable form or raises ValueError or TypeError with a clause such as `must be >= 0, not -1`.
+    A subclass sets the type `accepts`, or defines `canonical`. The latter returns the value in one
+    hashable form, or raises ValueError or TypeError with a clause such as `must be >= 0, not -1`.
     """
 
     description = "any hashable value"
     accepts: Any = object
-    #: The type of what callers give.
+    #: The type of the argument, for annotations.
     takes = "Any"
-    #: Whether values that differ, such as 1 and True or 0.0 and -0.0, may be equal.
+    #: True if different values, such as 1 and True or 0.0 and -0.0, may be equal.
     is_ambiguous = True
-    #: Whether equal values are to be told apart by what equality leaves out, such as the names and
-    #: source lines of programs.
+    #: True if equal values must be distinguished by parts that equality ignores, such as the names
+    #: and source lines of programs.
     keeps_identity = False
-    #: Whether values are programs, or hold some.
+    #: True if values are programs, or contain programs.
     holds_programs = False
-    #: `of_result(shape)`: the value where StableHLO says it by the type of the result alone.
+    #: `of_result(shape)`: the value if StableHLO states it only in the type of the result.
     of_result: Any = None
 
     def canonical(self, value: object) -> object:
-        """The canonical form of `value`."""
+        """Return the canonical form of `value`."""
         if not isinstance(value, self.accepts):
             raise TypeError(f"must be {self.description}, not {value!r}")
         if self.accepts is object:
@@ -51,20 +51,20 @@ class Attribute:
         return value
 
     def stablehlo(self, value: object) -> object:
-        """A canonical value as `stablehlo_text.attribute_text` takes it; None is not written.
+        """Return a canonical value for `stablehlo_text.attribute_text`; None is not written.
 
-        A dict is of several such values, each under its own name there.
+        A dict contains several values, each under its name in StableHLO.
         """
         return value
 
     def hlo(self, value: object) -> object:
-        """A canonical value as `HloEmitter.attribute` takes it, or a dict; see `stablehlo`."""
+        """Return a canonical value for `HloEmitter.attribute`, or a dict; see `stablehlo`."""
         return value
 
     def read(self, written: object) -> object:
-        """A value, for `canonical`, from what StableHLO's text says.
+        """Return a value, for `canonical`, from its StableHLO text.
 
-        That is a number, boolean, string, tuple or NumPy's array, of other attributes the text.
+        `written` is a number, boolean, string, tuple or NumPy array; other attributes are text.
         """
         return written
 
@@ -74,7 +74,7 @@ _ENTRY = re.compile(r"(\w+) = (?:\[([^]]*)\]|(-?\d+))")
 
 @lru_cache(maxsize=1024)
 def written_fields(text: str) -> Mapping[str, Any]:
-    """The numbers and lists of numbers in `#stablehlo.gather<offset_dims = [0], ...>`, by name."""
+    """Parse `#stablehlo.gather<offset_dims = [0], ...>` to numbers and lists of numbers by name."""
     return {
         name: int(number)
         if number
@@ -84,7 +84,7 @@ def written_fields(text: str) -> Mapping[str, Any]:
 
 
 class Field(NamedTuple):
-    """An attribute of an operation, as its class declares it; see `attribute`."""
+    """An attribute of an operation, as declared in its class; see `attribute`."""
 
     kind: Attribute
     default: Any = REQUIRED
@@ -101,10 +101,10 @@ class Field(NamedTuple):
         return Field(self.kind, self.default, stablehlo, hlo, self.name or name)
 
     def checked(self, subject: str, value: object) -> Any:  # noqa: ANN401  # as annotated in the class
-        """The canonical form of a value; raises AttributeValueError, of `subject`, for others."""
+        """Return the canonical form of a value; else raise AttributeValueError for `subject`."""
         name, must_be = self.name, self.kind.description
         if value is REQUIRED:
-            advice = f"Give {name}: {must_be}."
+            advice = f"Pass {name}: {must_be}."
             raise explain(AttributeValueError, subject, f"attribute {name} is missing", (), advice)
         if value is self.default:
             return value
@@ -113,7 +113,7 @@ class Field(NamedTuple):
         except MinixlaError:
             raise
         except (TypeError, ValueError, OverflowError) as error:
-            problem = f"attribute {name} has a value that it cannot take"
+            problem = f"attribute {name} has an invalid value"
             details = [f"{name} = {value!r}", str(error)]
             advice = f"{name} must be {must_be}{', or None' if self.default is None else ''}."
             raise explain(AttributeValueError, subject, problem, details, advice) from None
@@ -126,18 +126,18 @@ def attribute(
     stablehlo: str | None = "=",
     hlo: str | None = "=",
 ) -> Any:  # noqa: ANN401  # the annotation says the type
-    """Declares one attribute of an operation, in its class.
+    """Declare one attribute of an operation, in its class.
 
-    `size: int = attribute(Integer(1))` there makes `self.size` in its rules.
+    For example, `size: int = attribute(Integer(1))` defines `self.size` for its rules.
 
     Args:
-        kind: which values it takes, and how they are written.
-        default: what it is where it is not given; left out, it must be given.
-        stablehlo: its name in StableHLO's text, `=` for its own, None where that does not have it.
-        hlo: the same for HLO's text.
+        kind: the valid values, and their notation.
+        default: the default value; without it, the attribute is required.
+        stablehlo: its name in StableHLO text, `=` for the same name, None if it is not written.
+        hlo: its name in HLO text, likewise.
 
     Returns:
-        What a class's body assigns to the attribute's name.
+        The value to assign to the attribute's name in the class body.
 
     Example:
         >>> from minixla.core import Operation, attribute, attributes
@@ -150,8 +150,8 @@ def attribute(
 
 
 def exact(value: object) -> Hashable:
-    """A key that is equal for the same value only: 0.0 and -0.0 differ, and 1 and True."""
-    # Programs count by identity: who keeps the key keeps the value. Keys of lists can be hashed.
+    """Return a key that is equal only for the same value: 0.0 and -0.0 differ, and 1 and True."""
+    # Programs are compared by identity, so a key keeps them alive. Keys of lists are hashable.
     kind = type(value)
     if kind is int:
         return value
@@ -164,7 +164,7 @@ def exact(value: object) -> Hashable:
 
 
 def spelling(value: object) -> Hashable:
-    """What tells equal attributes apart that differ: 1, 1.0 and True, or 0.0 and -0.0."""
+    """Return a key that distinguishes equal attributes: 1, 1.0 and True, or 0.0 and -0.0."""
     if isinstance(value, tuple):
         return type(value), *map(spelling, value)
     return repr(value) if isinstance(value, INEXACT) else type(value)
@@ -174,7 +174,7 @@ INEXACT = (float, complex, np.inexact)
 
 
 class Integer(Attribute):
-    """An integer in `[minimum, maximum]`, of 64 bits where it has no such bounds."""
+    """An integer in `[minimum, maximum]`; without bounds, a 64-bit integer."""
 
     description = "an integer"
     takes = "int"
@@ -202,7 +202,7 @@ class Integer(Attribute):
 
 
 class Int32(Integer):
-    """An integer of 32 bits, in `[minimum, 2**31)`."""
+    """A 32-bit integer in `[minimum, 2**31)`."""
 
     def __init__(self, minimum: int = -(2**31)) -> None:
         super().__init__(minimum, 2**31 - 1)
@@ -212,20 +212,20 @@ class Int32(Integer):
 
 
 class Dimension(Integer):
-    """The number of a dimension, which HLO has in a list: `dimensions={1}`."""
+    """The index of a dimension, which HLO writes in a list: `dimensions={1}`."""
 
     def hlo(self, value: int) -> tuple[int]:
         return (value,)
 
 
 class Float(Attribute):
-    """A real number."""
+    """A real scalar."""
 
     description = "a real number"
     takes = "float"
 
     def canonical(self, value: SupportsFloat) -> float:
-        """The value as a Python float; every NaN is the same one, so that equality holds."""
+        """Return the value as a Python float; every NaN becomes the same object, for equality."""
         if isinstance(value, (str, bytes, bool, np.bool_)):
             raise TypeError(f"must be a real number, not {value!r}")
         number = float(value)
@@ -245,7 +245,7 @@ class Boolean(Attribute):
 
 
 class Flag(Boolean):
-    """True or False, where HLO's text has it only if it is True."""
+    """True or False; HLO text omits it if it is False."""
 
     def hlo(self, value: bool) -> bool | None:
         return value or None
@@ -261,7 +261,7 @@ class Text(Attribute):
 
 
 class Enumeration(Attribute):
-    """One of a few names, which StableHLO writes as its enumeration `mnemonic`."""
+    """One of a few names, written in StableHLO as the enumeration `mnemonic`."""
 
     takes = "str"
     is_ambiguous = False
@@ -277,7 +277,7 @@ class Enumeration(Attribute):
         return value
 
     def stablehlo(self, value: str) -> str:
-        """`#stablehlo<transpose ADJOINT>`; the name itself where there is no mnemonic."""
+        """Return `#stablehlo<transpose ADJOINT>`, or the name without a mnemonic."""
         return f"#stablehlo<{self.mnemonic} {value}>" if self.mnemonic else value
 
     def read(self, written: str) -> str:
@@ -285,7 +285,7 @@ class Enumeration(Attribute):
 
 
 class Instance(Attribute):
-    """An object of a given class, kept as it is (a Graph, a dimension-numbers record)."""
+    """An object of a given class, kept unchanged (a Graph, a dimension-numbers record)."""
 
     is_ambiguous = False
 
@@ -296,7 +296,7 @@ class Instance(Attribute):
 
 
 class Function(Attribute):
-    """A Python function of one call, which no table keeps alive: equal ones are not the same."""
+    """A Python function of one call, not kept alive by tables: equal functions are distinct."""
 
     description = "a function"
     accepts = Callable
@@ -304,7 +304,7 @@ class Function(Attribute):
 
 
 class Sequence(Attribute):
-    """A tuple of values of one kind."""
+    """A tuple of values of the same kind."""
 
     def __init__(self, member: Attribute) -> None:
         self.member = member
@@ -312,7 +312,7 @@ class Sequence(Attribute):
         self.is_ambiguous = member.is_ambiguous
         self.keeps_identity = member.keeps_identity
         self.holds_programs = member.holds_programs
-        self.description = f"a sequence, each member {member.description}"
+        self.description = f"a sequence, each element {member.description}"
 
     def canonical(self, value: object) -> tuple[Any, ...]:
         if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
@@ -321,7 +321,7 @@ class Sequence(Attribute):
 
 
 class Integers(Sequence):
-    """A tuple of integers; with `unique`, no two are equal."""
+    """A tuple of integers; with `unique`, all are different."""
 
     of_result = operator.attrgetter("dimensions")
 
@@ -337,7 +337,7 @@ class Integers(Sequence):
 
 
 class TypeAttribute(Attribute):
-    """An element type, given in any form that `element_type` takes."""
+    """An element type, in any form that `element_type` accepts."""
 
     description = "an element type"
     is_ambiguous = False
@@ -348,7 +348,7 @@ class TypeAttribute(Attribute):
 
 
 class ShapeAttribute(Attribute):
-    """A shape: array, tuple or token."""
+    """An array shape, a tuple shape or a token."""
 
     description = "a Shape"
     takes = "Shape"
@@ -360,18 +360,18 @@ class ShapeAttribute(Attribute):
 
 
 class Literal:
-    """An immutable array constant; equal when type, dimensions and bytes are equal.
+    """An immutable array constant; equal if element type, dimensions and bytes are equal.
 
-    A constant that repeats one value is held as a zero-stride view, whatever its size. Arrays that
-    a backend holds stay there (`data` is then that array) and come to NumPy only when asked for.
+    A constant that repeats one value is stored as a zero-stride view. Arrays of a backend remain
+    there (`data` is then that array) and are copied to NumPy only on access.
     """
 
     __slots__ = ("_array", "data", "shape")
-    #: Comparing many constants by content would take quadratic time.
+    #: Comparing many constants by content would be quadratic in time.
     keeps_identity = True
 
     def __init__(self, data: ArrayLike, shape: Shape | None = None) -> None:
-        """Wraps an array; the caller gives its shape only where nobody will write to it."""
+        """Wrap an array; pass its shape only if the array is never modified."""
         if shape is None:
             data = snapshot(np.asarray(data))
             declared = canonical_element_type(element_type(data.dtype))
@@ -383,19 +383,19 @@ class Literal:
 
     @classmethod
     def splat(cls, value: ArrayLike, shape: Shape) -> "Literal":
-        """The constant of `shape` that holds `value` everywhere."""
+        """Return the constant of `shape` that repeats `value`."""
         return cls(repeated_scalar(np.asarray(value).astype(shape.dtype), shape.dimensions), shape)
 
     @property
     def array(self) -> np.ndarray:
-        """The value as a NumPy array of the declared dtype."""
+        """The value as a NumPy array with the declared dtype."""
         if self._array is None:
             self._array = np.asarray(self.data).astype(self.shape.dtype, copy=False)
         return self._array
 
     @property
     def is_splat(self) -> bool:
-        """Whether the array is held as one value repeated (always true for scalars)."""
+        """True if the array is stored as one repeated value (always true for scalars)."""
         data = self.data
         if self.shape.rank == 0:
             return True
@@ -403,7 +403,7 @@ class Literal:
 
     @property
     def is_printed(self) -> bool:
-        """Whether a program holds it; a backend's array, or a large one, enters as an operand."""
+        """True if program text contains it; backend arrays and large arrays are operands."""
         is_host = isinstance(self.data, np.ndarray)
         return is_host and (self.is_splat or self.array.nbytes <= _PRINTED_BYTES)
 

@@ -1,4 +1,4 @@
-"""Batching: a trace whose values stand for a batch of values."""
+"""Batching: a trace whose values represent batches of values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from minixla.core.value_types import Array, Results
 
 
 class BatchTracer(WrappingTracer):
-    """A value of the parent trace and where its batch dimension is; in a tuple, for each member."""
+    """A value of the parent trace and its batch dimension; for a tuple, one for each element."""
 
     __slots__ = ()
 
@@ -46,9 +46,9 @@ class BatchTracer(WrappingTracer):
         return [("value", self.value)]
 
     def _concrete(self, wanted: str) -> NoReturn:
-        where = "from a value that differs over the batch"
-        details = [f"one member is {self._shape}, the batch has {self._trace.size} members"]
-        advice = "Or pass the argument unmapped (in_axes=None)."
+        where = "but the value differs between batch elements"
+        details = [f"one batch element is {self._shape}, the batch has {self._trace.size} elements"]
+        advice = "Alternatively, pass the argument unmapped (in_axes=None)."
         raise unknown_value("vmap", wanted, where, details, advice)
 
 
@@ -63,7 +63,7 @@ def _member_shape(whole: AnyShape, dimension: Any) -> AnyShape:  # noqa: ANN401 
 
 
 class BatchTrace(Trace):
-    """Computes on whole batches under the parent trace."""
+    """Compute on whole batches under the parent trace."""
 
     transformation = "vmap"
     forwards = True
@@ -91,19 +91,19 @@ class BatchTrace(Trace):
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Results:
         values, dimensions, is_batched = unwrapped(self, BatchTracer, operands)
         if not is_batched and operation.stage_operands is not None and self.parent.parent:
-            # The function that the operation runs may read values of the batch.
+            # The function that the operation runs may read batched values.
             staged, operands_read = operation.stage_operands(operands)
             if any(map(self.is_own, operands_read)):
                 return self.process(staged, operands_read)
         if not is_batched:
-            # Members may differ where no operand does: random samples, programs that draw some.
+            # Batch elements may differ although no operand is batched: random samples.
             effects = (
                 computation.has_side_effect for computation in (operation, *operation.computations)
             )
             if operation.batch_within is None or not any(effects):
                 return self.parent.process(operation, operands)
         if operation.stage_operands is None:
-            # Inference on one member checks the call as the user wrote it.
+            # Infer shapes for one batch element, to check the call as the user wrote it.
             operation.infer(tuple(map(shape_of, operands)))
         if _state.watch is not None:
             _state.watch.batches(operation, values, dimensions, self.size)

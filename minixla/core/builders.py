@@ -1,4 +1,4 @@
-"""Builder functions of operations, derived from their classes."""
+"""Builder functions derived from operation classes."""
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
@@ -15,31 +15,31 @@ Operand = TypeVar("Operand")
 
 
 def operand_list(values: Iterable[Operand], subject: str, name: str) -> Sequence[Operand]:
-    """Operands that a builder, `subject`, was given in a list, its argument `name`."""
+    """Return the operands of the list argument `name` of a builder, `subject`."""
     try:
         if not isinstance(values, (str, bytes)):
             return tuple(values)
     except TypeError:
         pass
     details = [f"{name} = {values!r}"[:200]]
-    advice = "Give a list or tuple of arrays."
-    raise explain(ShapeError, subject, f"{name} is no sequence", details, advice)
+    advice = "Pass a list or tuple of arrays."
+    raise explain(ShapeError, subject, f"{name} is not a sequence", details, advice)
 
 
 def builder(cls: type[Operation], **renamed: str) -> Callable[..., Any]:
-    """The function that applies an operation to operands, with attributes behind them.
+    """Build the function that applies an operation to operands, followed by attributes.
 
     Its name, signature, defaults and documentation are those of the class, which
-    `inspect.getsource` shows; a last operand whose name ends in `...` is a sequence of arrays. A
-    builder that does more is a function with the decorator `builds`.
+    `inspect.getsource` shows. If the name of the last operand ends in `...`, it is a sequence of
+    arrays. A custom builder is a function with the decorator `builds`.
 
     Args:
         cls: the class.
-        renamed: parameter names by attribute, where they differ. `output_shape` becomes `shape`,
-            which is a method of every operation.
+        renamed: parameter names by attribute, if they differ. `output_shape` becomes `shape`, as
+            `shape` is a method of every operation.
 
     Returns:
-        A function of the operands and attributes.
+        A function of operands and attributes.
 
     Example:
         >>> from minixla.core import builder, operation_named
@@ -64,14 +64,14 @@ def builder(cls: type[Operation], **renamed: str) -> Callable[..., Any]:
     for name, field in fields.items():
         space[f"_{name}"], takes = field.default, field.kind.takes
         parameters.append(name if field.default is REQUIRED else f"{name}=_{name}")
-        # Lists cannot be looked up.
+        # Lists are not hashable.
         as_tuple = f"tuple({name}) if type({name}) is list else {name}"
         looked_up.append(as_tuple if isinstance(field.kind, SequenceOf) else name)
         is_optional = field.default is None and takes != "Any"
         annotations[name] = f"{takes} | None" if is_optional else takes
     record = f"operation({', '.join(looked_up)})"
     if all(field.default is None for field in fields.values()):
-        # The usual call, without a look-up.
+        # The most common call, without a look-up.
         is_default = " is ".join([*fields, "None"])
         record = f"(default if {is_default} else {record})" if fields else "default"
         space["default"] = cls()
@@ -79,20 +79,20 @@ def builder(cls: type[Operation], **renamed: str) -> Callable[..., Any]:
     exec(compile(f"{header}    return {record}({', '.join(required)})\n", __file__, "exec"), space)
     function = space[cls.builder_name]
     function.__annotations__ = annotations
-    function.default = space.get("default")  # the operation, where no attribute need be given
+    function.default = space.get("default")  # the operation if all attributes have defaults
     return derived(cls, function)
 
 
 def derived(cls: type[Operation], function: Function) -> Function:
     """Name and document a builder whose source is its class."""
     named: Any = builds(cls)(function)
-    # `inspect` takes both from what is wrapped, and the class has another signature.
+    # `inspect` would take both from the wrapped object, but the signature of the class differs.
     named.__signature__, named.__wrapped__ = inspect.signature(named), cls
     return named
 
 
 def builds(cls: type[Operation]) -> Callable[[Function], Function]:
-    """The decorator that gives a builder function the name and documentation of its operation."""
+    """Build the decorator that gives a function the name and documentation of an operation."""
 
     def named(function: Function) -> Function:
         function.__name__ = function.__qualname__ = cls.builder_name

@@ -7,10 +7,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """Nothing is collected inside a `with` block.
+    """Pause the garbage collector inside a `with` block.
 
-    For where all that is made stays until the end: scanning it again and again would take most of
-    the time.
+    Use it where all new objects live until the end: repeated scans would take most of the time.
     """
     collects = gc.isenabled()
     gc.disable()

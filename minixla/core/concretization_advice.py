@@ -1,4 +1,4 @@
-"""What to write instead where Python asks a traced value for a number, as `__float__` does."""
+"""Alternatives to code that needs the value of a traced array, such as `float(x)`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from minixla.core.source import Expression, text_of
 
 Advice = str | None
 
-#: What stands for functions of `math` and `cmath` that mx.numpy does not have by their names.
+#: Replacements for functions of `math` and `cmath` whose names mx.numpy lacks.
 OF_MATH = {
     "dist": "mx.numpy.linalg.norm(mx.numpy.subtract({0}, {1}))",
     "erf": "mx.ops.erf({0})",
@@ -33,11 +33,11 @@ OF_MATH = {
     "rect": "{0} * mx.numpy.exp(1j * {1})",
     "sumprod": "mx.numpy.dot({0}, {1})",
 }
-# Functions of `math` that have no such form.
+# Functions of `math` without a replacement.
 _WITHOUT = ("comb", "perm", "ulp")
 _MAKERS: dict[str, str] = dict.fromkeys(("asanyarray", "asarray", "ascontiguousarray"), "asarray")
 _MAKERS["array"] = "array"
-# Python's functions that compare, by how many arguments they have, where that matters.
+# Python's functions that compare, by the number of arguments if it matters.
 _BUILTINS: dict[object, str] = {
     "all": "mx.numpy.all({0})",
     "any": "mx.numpy.any({0})",
@@ -50,14 +50,14 @@ _BUILTINS: dict[object, str] = {
 
 
 def advice_for(wanted: str, expression: Expression | None) -> str:
-    """What to write where `a Python bool` or the like was asked for by an expression, if known."""
+    """Return the alternative for an expression that needs `wanted`, such as `a Python bool`."""
     specific = _SPECIFIC.get(wanted)
     advice = None if expression is None or specific is None else specific(expression)
     return advice or _GENERAL[wanted]
 
 
 def _filled(template: str, call: ast.Call) -> Advice:
-    """A template with the arguments of a call, where it has as many as are needed."""
+    """Fill a template with the arguments of a call; None if there are too few."""
     arguments = [_as_operand(argument) for argument in call.args]
     try:
         return f"Write {template.format(*arguments)}."
@@ -66,14 +66,14 @@ def _filled(template: str, call: ast.Call) -> Advice:
 
 
 def _as_operand(node: ast.expr) -> str:
-    """An argument as functions of mx.numpy take it: arrays in place of lists."""
+    """Write an argument for functions of mx.numpy: arrays in place of lists."""
     if isinstance(node, ast.GeneratorExp):
         node = ast.ListComp(node.elt, node.generators)
     is_list = isinstance(node, (ast.List, ast.Tuple, ast.ListComp))
     return f"mx.numpy.asarray({text_of(node)})" if is_list else text_of(node)
 
 
-# Booleans: tests of statements, operators on truth values, functions that compare.
+# Booleans: tests of statements, logical operators, functions that compare.
 
 
 def _of_bool(expression: Expression) -> Advice:
@@ -89,7 +89,7 @@ def _of_bool(expression: Expression) -> Advice:
 
 
 def _of_test(expression: Expression) -> Advice:
-    """For what has a test, or is one: how it is written for arrays, and what depends on it."""
+    """Return the array notation of a test and, for a statement, of its branches."""
     written: str | None = None
     child: ast.AST | None = None
     for node in (expression.node, *expression.parents):
@@ -107,7 +107,7 @@ def _of_test(expression: Expression) -> Advice:
 
 
 def _of_operator(node: ast.AST) -> Advice:
-    """An operator on truth values as it is written for arrays; None for other expressions."""
+    """Return the array notation of a logical operator; None for other expressions."""
     match node:
         case ast.UnaryOp(ast.Not(), operand):
             return f"mx.numpy.logical_not({_of_operator(operand) or text_of(operand)})"
@@ -131,14 +131,14 @@ def _of_branch(node: ast.If | ast.While | ast.IfExp | ast.Assert, test: str) -> 
     if isinstance(node, ast.While):
         return "Write the loop with mx.while_loop(cond_fun, body_fun, init_val)."
     if isinstance(node, ast.Assert):
-        return f"Return {test}, and assert it outside; mx.debug_nans finds where a NaN is made."
+        return f"Return {test}, and assert it outside; mx.debug_nans finds the origin of a NaN."
     return (
         f"Write the branches as functions, mx.cond({test}, true_fun, false_fun, *operands), or "
         f"choose between values with mx.numpy.where({test}, x, y)."
     )
 
 
-# Numbers.
+# Scalars.
 
 
 def _of_number(expression: Expression) -> Advice:
@@ -158,25 +158,25 @@ def _of_number(expression: Expression) -> Advice:
 
 
 def _of_conversion(call: ast.Call) -> Advice:
-    """For a type of numbers, Python's or NumPy's, called with one of them."""
+    """Return the advice for a call of a scalar type of Python or NumPy."""
     before, _, name = text_of(call.func).rpartition(".")
     kind = {"": vars(builtins), "np": vars(np), "numpy": vars(np)}.get(before, {}).get(name)
     is_type = isinstance(kind, type) and issubclass(kind, (complex, float, int, np.number))
     if len(call.args) != 1 or not is_type or kind is bool:
         return None
     written, value = text_of(call.func), _in_parentheses(call.args[0])
-    acts = "a traced value acts as a number"
-    return f"Leave {written}() out: {acts}; {value}.astype({written}) converts it."
+    acts = "a traced value acts as a scalar"
+    return f"Remove {written}(): {acts}; {value}.astype({written}) converts it."
 
 
 def _in_parentheses(node: ast.expr) -> str:
-    """An operand as it is written in another expression."""
+    """Write an operand of another expression, in parentheses if necessary."""
     is_atom = isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
     return text_of(node) if is_atom else f"({text_of(node)})"
 
 
 def _of_text(expression: Expression) -> Advice:
-    """For `"%.3f" % x`, `"{:.3f}".format(x)` and `f"{x:.3f}"`."""
+    """Return the advice for `"%.3f" % x`, `"{:.3f}".format(x)` and `f"{x:.3f}"`."""
     match expression.node:
         case ast.BinOp(left, ast.Mod(), right):
             text = re.sub(r"%(\.?\d*[a-z])", r"{:\1}", _literal(left))
@@ -193,7 +193,7 @@ def _of_text(expression: Expression) -> Advice:
 
 
 def _literal(node: ast.AST) -> str:
-    """The text of a string or an f-string, as one that `format` fills."""
+    """Return the text of a string or an f-string as a template for `format`."""
     match node:
         case ast.Constant(value):
             return str(value)
@@ -219,14 +219,14 @@ def _of_index(expression: Expression) -> Advice:
         case ast.Subscript(value, index):
             advice, whole = _of_assignment(expression), f"mx.numpy.asarray({text_of(value)})"
             if advice is None and isinstance(index, ast.Slice):
-                part = "takes a part of a fixed size at a place that is not."
+                part = "takes a part of a fixed size at a variable position."
                 return f"Sizes must be known: mx.ops.dynamic_slice({whole}, ...) {part}"
             return advice or f"Write {whole}[{text_of(index)}]."
     return None
 
 
 def _of_assignment(expression: Expression) -> Advice:
-    """For `array[index] = value`: NumPy's arrays hold numbers."""
+    """Return the advice for `array[index] = value`, as NumPy's arrays hold only scalars."""
     match expression:
         case (ast.Subscript() as node, (ast.Assign() as parent, *_)) if node in parent.targets:
             array, index, value = map(text_of, (node.value, node.slice, parent.value))
@@ -243,9 +243,9 @@ def _of_array(expression: Expression) -> Advice:
     if maker is not None:
         return f"Write mx.numpy.{maker}({texts})."
     return _of_conversion(node) or (
-        f"{text} reads numbers: use a function of mx.numpy, mx.nn or jax.numpy; "
-        f"mx.debug_callback({text}, {texts}) calls it with the numbers while the program runs, for "
-        "what else it does."
+        f"{text} reads values: use a function of mx.numpy, mx.nn or jax.numpy; "
+        f"mx.debug_callback({text}, {texts}) calls it with the values while the program runs, for "
+        "its other effects."
     )
 
 
@@ -256,17 +256,17 @@ _SPECIFIC |= {"a NumPy array": _of_array, "a string": _of_text}
 _GENERAL = {
     **dict.fromkeys(
         _NUMBERS,
-        "Compute with functions of mx.numpy instead of Python's; to see the number, return it, or "
+        "Compute with functions of mx.numpy instead of Python's; to see the value, return it, or "
         "mx.debug_print it.",
     ),
     "a Python bool": "Choose between values with mx.numpy.where, or between functions with "
     "mx.cond, instead of Python's if; loop with mx.while_loop.",
-    "a Python index": "Sizes must be known while tracing; a loop is mx.fori_loop, and an element "
-    "mx.numpy.asarray(table)[index].",
-    "a NumPy array": "Use functions of mx.numpy, which take traced values.",
-    "a Python scalar": "Leave .item() out: a traced value acts as a number; to see it, return it, "
+    "a Python index": "Sizes must be known while tracing. Write a loop as mx.fori_loop, and an "
+    "element as mx.numpy.asarray(table)[index].",
+    "a NumPy array": "Use functions of mx.numpy, which accept traced values.",
+    "a Python scalar": "Remove .item(): a traced value acts as a scalar; to see it, return it, "
     "or mx.debug_print it.",
-    "a list": "Leave .tolist() out: iterating over an array gives its members; to see numbers, "
+    "a list": "Remove .tolist(): iterating over an array yields its elements; to see values, "
     "return them, or mx.debug_print them.",
     "a string": 'Print it while the program runs: mx.debug_print("{}", x).',
 }

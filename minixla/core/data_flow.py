@@ -1,4 +1,4 @@
-"""Where control flow carries values: which operands, results and values of programs are one."""
+"""Data-flow edges: operands, results and program values that control flow connects."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -9,8 +9,8 @@ class Place(NamedTuple):
 
     Attributes:
         kind: `operand`, `result`, or `input` or `output` of a program.
-        number: which of these.
-        block: which of the programs.
+        number: the index of the value.
+        block: the index of the program.
     """
 
     kind: str
@@ -19,12 +19,12 @@ class Place(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """Values that flow into others, which lie over devices in one way (SDY: data-flow edge).
+    """Values that flow into others, and must have the same sharding (SDY: data-flow edge).
 
     Attributes:
-        sources: where they come from.
-        targets: where they go.
-        owner: the target that stands for all.
+        sources: the origins of the values.
+        targets: the destinations.
+        owner: the target that represents the edge.
     """
 
     sources: Sequence[Place]
@@ -33,12 +33,12 @@ class Edge(NamedTuple):
 
 
 def edge(sources: Sequence[Place], *targets: Place) -> Edge:
-    """The edge whose owner is the first target."""
+    """Build the edge whose owner is the first target."""
     return Edge(sources, targets, targets[0])
 
 
 def through(computation: Any) -> list[Edge]:  # noqa: ANN401  # a Graph
-    """The edges of what runs a program once: operands to inputs, outputs to results."""
+    """Return the edges of running a program once: operands to inputs, outputs to results."""
     count = len(computation.inputs)
     return [
         *[edge([Place("operand", i)], Place("input", i)) for i in range(count)],

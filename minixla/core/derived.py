@@ -1,4 +1,4 @@
-"""The derivatives and the batched form of a program, which are kept with it."""
+"""The derivatives and the batched form of a program, cached with the program."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from minixla.core.value_types import Array
 
 
 class EnteredGraph(NamedTuple):
-    """A graph of what values are taken apart into, and what is known of the original's outputs."""
+    """A graph on the parts of values, and the knowledge about the original outputs."""
 
     graph: Graph
     known: tuple[Any, ...]
@@ -25,11 +25,11 @@ class EnteredGraph(NamedTuple):
 def entered_graph(
     graph: Graph, trace: Trace, known: tuple[Any, ...], wanted: tuple[Any, ...] | None = None
 ) -> EnteredGraph:
-    """`graph` as a trace makes it, by `trace.again`: the way in which all enter programs."""
-    # `known` is of each input, `wanted` of each output, where that is less than the trace finds.
+    """Run `graph` under a trace made by `trace.again`; all traces enter programs this way."""
+    # `known` describes each input; `wanted` each output if it is less than the trace finds.
     key = trace.memo_key, known, wanted
     is_kept = trace.memo_key is not None
-    if is_kept and key in graph.memo:  # not by `graph.remembered`, which takes a frame
+    if is_kept and key in graph.memo:  # not `graph.remembered`, which needs a frame
         return graph.memo[key]
     shapes = [trace.shapes_of(*pair) for pair in zip(graph.input_shapes, known, strict=True)]
     found: list[object] = []
@@ -61,7 +61,7 @@ def entered_graph(
 
 @remembered
 def jvp_graph(graph: Graph, active: tuple[bool, ...]) -> EnteredGraph:
-    """From primals and tangents of the active ones to results and tangents of the known ones."""
+    """Build the graph from primals and active tangents to results and their known tangents."""
     made, moving = entered_graph(graph, ForwardTrace(None), active)
     inputs, outputs = _tangents_last(made.inputs, active), _tangents_last(made.outputs, moving)
     ordered = Graph(inputs, made.instructions, outputs, made.name)
@@ -69,7 +69,7 @@ def jvp_graph(graph: Graph, active: tuple[bool, ...]) -> EnteredGraph:
 
 
 def _tangents_last(values: Sequence[Value], active: Sequence[bool]) -> list[Value]:
-    """All primals, then the tangents, each of which stood after its primal."""
+    """Move each tangent, which follows its primal, behind all primals."""
     remaining = iter(values)
     pairs = [(next(remaining), next(remaining) if flag else None) for flag in active]
     return [primal for primal, _ in pairs] + [t for _, t in pairs if t is not None]
@@ -78,8 +78,8 @@ def _tangents_last(values: Sequence[Value], active: Sequence[bool]) -> list[Valu
 class ReverseGraphs(NamedTuple):
     """The two halves of a reverse derivative."""
 
-    # `forward` gives the results and what `backward` needs, which takes a cotangent for each active
-    # output besides and gives one for each active input; others are always zero.
+    # `forward` returns the results and the inputs of `backward`. `backward` also takes a cotangent
+    # for each active output, and returns one for each active input; others are always zero.
     forward: Graph
     backward: Graph
     active_outputs: tuple[bool, ...]
@@ -88,7 +88,7 @@ class ReverseGraphs(NamedTuple):
 
 @remembered
 def vjp_graphs(graph: Graph, active: tuple[bool, ...]) -> ReverseGraphs:
-    """The reverse derivative of `graph` with respect to the inputs marked in `active`."""
+    """Build the reverse derivative of `graph` for the inputs marked in `active`."""
     forward = GraphTrace(state.trace)
     reverse = ReverseTrace(forward)
     backward = GraphTrace(forward)
@@ -120,15 +120,15 @@ def vjp_graphs(graph: Graph, active: tuple[bool, ...]) -> ReverseGraphs:
 
 
 def _refuse_captured(graph: Graph, captured: Sequence[object]) -> None:
-    """Raises TransformError where a user's rule made a derived program that is not closed."""
+    """Raise TransformError if a user's rule makes a derived program that is not closed."""
     if captured:
         problem = "a custom derivative rule in it reads a traced value of an enclosing function"
-        advice = "A jitted function is transformed on its own: pass the value to it, and to the "
+        advice = "A jitted function is transformed separately: pass the value to it, and to the "
         advice += "function that has the rule, as an argument."
         details = [f"captured: {tracer!r}" for tracer in captured]
         raise explain(TransformError, graph.name, problem, details, advice)
 
 
 def batched_graph(graph: Graph, dimensions: tuple[int | None, ...], size: int) -> EnteredGraph:
-    """`graph` over a batch of `size`; of inputs and outputs is known where it is (None: not)."""
+    """Batch `graph` with `size`; `dimensions` and `known` are the batch dimensions, or None."""
     return entered_graph(graph, BatchTrace(None, size), dimensions)

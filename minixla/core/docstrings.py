@@ -1,4 +1,4 @@
-"""Docstring sections that a family of functions shares, written once."""
+"""Docstring sections that a family of functions shares."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def documented(*texts: str) -> Callable[[_Function], _Function]:
     """Complete the docstring of a function by sections that its family shares.
 
     Args:
-        *texts: sections of docstrings; later texts take precedence. A row of `Args` is for
-            functions that have this parameter and do not describe it. Another section is for
-            functions that lack it.
+        *texts: sections of docstrings; later texts take precedence. A row of `Args` is added to
+            functions with this parameter that do not describe it. Other sections are added to
+            functions that lack them.
 
     Returns:
         A decorator.

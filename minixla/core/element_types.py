@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 
 class ElementType:
-    """One XLA element type; there is a single object for each, so compare with `is`.
+    """An XLA element type. There is a single object for each type, so compare with `is`.
 
     Attributes:
         name: XLA's name, such as `f32`, `s8`, `pred`, `f8e4m3fn`.
         dtype: the NumPy (or ml_dtypes) dtype that holds its values.
         bits: the width of one element in bits.
         kind: `pred`, `signed`, `unsigned`, `float` or `complex`.
-        is_integer: whether it is signed or unsigned (pred is neither).
-        is_float, is_complex, is_inexact: whether its numbers are real, complex, one of both.
+        is_integer: whether it is signed or unsigned; false for pred.
+        is_float, is_complex, is_inexact: whether elements are real, complex, or one of both.
         stablehlo: MLIR's spelling, such as `i8`, `ui8`, `complex<f32>`.
     """
 
@@ -37,15 +37,15 @@ class ElementType:
 
     @property
     def real(self) -> "ElementType":
-        """The type of the real part: f32 for c64, f64 for c128, itself otherwise."""
+        """The type of the real part: f32 for c64, f64 for c128, otherwise the type."""
         return {"c64": F32, "c128": F64}.get(self.name, self)
 
     @property
     def complex(self) -> "ElementType":
-        """The complex type with parts of this type; TypeError for others than f32 and f64."""
+        """The complex type with parts of this type; TypeError except for f32 and f64."""
         complex_type = {"f32": C64, "f64": C128}.get(self.name, self)
         if not complex_type.is_complex:
-            raise TypeError(f"there is no complex type with parts of {self.name}")
+            raise TypeError(f"the parts of a complex type must be f32 or f64, not {self.name}")
         return complex_type
 
     def __repr__(self) -> str:
@@ -79,7 +79,7 @@ _ORDERED += [BF16, F16, F32, F64, C64, C128]
 
 #: Every element type by XLA's name.
 ELEMENT_TYPES: dict[str, ElementType] = {kind.name: kind for kind in _ORDERED}
-#: By StableHLO's names.
+#: Element types by StableHLO's names.
 BY_STABLEHLO = {kind.stablehlo: kind for kind in _ORDERED}
 
 S8, S16, S32, S64 = (ELEMENT_TYPES[f"s{bits}"] for bits in (8, 16, 32, 64))
@@ -90,17 +90,17 @@ _PYTHON_TYPES = {bool: PRED, int: S64, float: F64, complex: C128}
 
 
 def element_type(value: Any) -> ElementType:  # noqa: ANN401  # what np.dtype takes, too
-    """The element type that `value` names.
+    """Convert a value to an element type.
 
     Args:
-        value: an ElementType, XLA's name (`"f32"`), anything that `np.dtype` takes, or one of
-            Python's scalar types (which name XLA's 32-bit types).
+        value: an ElementType, XLA's name (`"f32"`), any value that `np.dtype` accepts, or a scalar
+            type of Python (which becomes a 32-bit type).
 
     Returns:
         An ElementType.
 
     Raises:
-        TypeError: XLA has no such element type.
+        TypeError: XLA lacks the element type.
 
     Example:
         >>> mx.element_type("bf16"), mx.element_type(np.int8), mx.element_type(float)
@@ -110,7 +110,7 @@ def element_type(value: Any) -> ElementType:  # noqa: ANN401  # what np.dtype ta
         return value
     try:
         if value is None:
-            raise TypeError  # which np.dtype takes for float64
+            raise TypeError  # np.dtype would return float64
         if value in ELEMENT_TYPES:
             return ELEMENT_TYPES[value]
         if value in _PYTHON_TYPES:
@@ -126,9 +126,9 @@ _NARROW = {"s64": S32, "u64": U32, "f64": F32, "c128": C64}
 
 
 def canonical_element_type(declared: ElementType) -> ElementType:
-    """What a value from outside becomes: 64-bit types narrow unless `jax_enable_x64` is on."""
+    """Return the type of a value from outside: 64 bits narrow unless `jax_enable_x64` is on."""
     narrow = _NARROW.get(declared.name)
-    # Whoever turned the mode on has imported JAX; the core does not.
+    # Code that enables the mode has imported JAX; the core does not.
     if narrow is None or ((jax := sys.modules.get("jax")) and jax.config.jax_enable_x64):
         return declared
     return narrow

@@ -1,4 +1,4 @@
-"""The error classes, and how their messages are laid out."""
+"""The error classes, and the layout of their messages."""
 
 import re
 import sys
@@ -12,7 +12,7 @@ from minixla.core.source import Source, find_source, printable, public_name
 from minixla.core.state import state
 from minixla.core.tracebacks import mark_frames
 
-# What users see of them.
+# Public names.
 __all__ = ["ArgumentTypeError", "AssignmentError", "AttributeValueError", "ConcretizationError"]
 __all__ += ["AxisError", "DeadlockError", "DerivativeError", "GradientCheckError", "ImportError_"]
 __all__ += ["IndexingError", "InfinityError", "IntegerRangeError", "LeakedTracerError"]
@@ -23,30 +23,30 @@ __all__ += ["TransformError", "UnsupportedError"]
 class MinixlaError(Exception):
     """Base class of every error that minixla raises on purpose."""
 
-    #: What an operation refused, where it did not know its operands yet.
+    #: The arguments of an operation's `refuse` that did not know its operands.
     refusal: Any = None
 
 
 class ShapeError(MinixlaError, TypeError, ValueError):
-    """Operand shapes, element types or counts break an operation's rule.
+    """Error raised when operand shapes, element types or counts break an operation's rule.
 
-    JAX raises TypeError where they do not fit; NumPy's programs expect ValueError.
+    It is a TypeError, as in JAX, and a ValueError, as NumPy's programs expect.
     """
 
 
 class SizeError(MinixlaError, ValueError, MemoryError):
-    """An array has more bytes than 64 bits can count, or than there is memory for."""
+    """Error raised when an array has more bytes than memory, or than 64 bits can count."""
 
-    #: What is wrong, one clause that names no operation.
+    #: The problem, as a clause without the operation's name.
     problem = ""
 
 
 class AttributeValueError(MinixlaError, ValueError):
-    """An attribute of an operation has the wrong type or a value out of its range."""
+    """Error raised when an attribute has the wrong type or a value out of range."""
 
 
 class ArgumentTypeError(AttributeValueError, TypeError):
-    """An argument is no number, no flag or no name where it must be one."""
+    """Error raised when an argument is not a number, a flag or a name, as required."""
 
 
 class UnsupportedError(AttributeValueError, NotImplementedError):
@@ -54,17 +54,17 @@ class UnsupportedError(AttributeValueError, NotImplementedError):
 
 
 class ShardingError(MinixlaError, ValueError):
-    """A mesh, a sharding or a sharded program breaks a rule."""
+    """Error raised when a mesh, a sharding or a sharded program breaks a rule."""
 
 
 class IntegerRangeError(AttributeValueError, OverflowError):
-    """A Python int is too large for the element type that it would have."""
+    """Error raised when a Python int is too large for its element type."""
 
 
 class ConcretizationError(MinixlaError, jax.errors.ConcretizationTypeError):
-    """The value of a staged tracer was asked for where only its shape is known.
+    """Error raised when the value of a tracer is required, but only its shape is known.
 
-    It is also JAX's error, which JAX's functions catch where they can do without the value.
+    It is also JAX's error, which JAX's functions catch if they can proceed without the value.
     """
 
     def __init__(self, message: str) -> None:
@@ -72,54 +72,54 @@ class ConcretizationError(MinixlaError, jax.errors.ConcretizationTypeError):
 
 
 class AssignmentError(MinixlaError, TypeError):
-    """An element of an array was assigned to, which only NumPy's arrays let one do."""
+    """Error raised when an element of an array is assigned to, which only NumPy supports."""
 
 
 class IndexingError(ShapeError, IndexError):
-    """An index does not fit the array that it is for: IndexError in NumPy, in JAX TypeError too."""
+    """Error raised when an index is invalid for its array: NumPy's IndexError, JAX's TypeError."""
 
 
 class AxisError(AttributeValueError, np.exceptions.AxisError, IndexingError):
-    """An axis is out of range: NumPy's error, which is a ValueError and an IndexError."""
+    """Error raised when an axis is out of range: NumPy's error, a ValueError and IndexError."""
 
 
 class LeakedTracerError(MinixlaError, jax.errors.UnexpectedTracerError, ValueError):
-    """A tracer was used after the function whose trace made it had returned."""
+    """Error raised when a tracer is used after its traced function has returned."""
 
     def __init__(self, message: str) -> None:
         TypeError.__init__(self, message)
 
 
 class DerivativeError(MinixlaError, TypeError):
-    """A derivative was asked for where none is defined."""
+    """Error raised when a derivative is not defined."""
 
 
 class TransformError(MinixlaError, TypeError):
-    """A transformation was given arguments that do not fit the function or each other."""
+    """Error raised when a transformation's arguments do not match the function or each other."""
 
 
 class NestingError(MinixlaError, RecursionError):
-    """Functions are traced within each other without end, or deeper than the stack has room."""
+    """Error raised when traced functions nest infinitely, or deeper than the stack allows."""
 
 
 class DeadlockError(MinixlaError, RuntimeError):
-    """Simulated processes wait for each other for ever."""
+    """Error raised when simulated processes wait for each other forever."""
 
 
 class ImportError_(MinixlaError, ValueError):
-    """A program from outside cannot be read; named so as not to hide ImportError."""
+    """Error raised when an external program cannot be read; does not shadow ImportError."""
 
 
 class GradientCheckError(MinixlaError, AssertionError):
-    """A derivative differs from finite differences."""
+    """Error raised when a derivative differs from finite differences."""
 
 
 class NaNError(MinixlaError, FloatingPointError):
-    """A NaN was made where `debug_nans` looks for them."""
+    """Error raised when `debug_nans` detects a NaN."""
 
 
 class InfinityError(MinixlaError, FloatingPointError):
-    """An infinity was made where `debug_infs` looks for them."""
+    """Error raised when `debug_infs` detects an infinity."""
 
 
 ErrorType = TypeVar("ErrorType", bound=MinixlaError)
@@ -133,10 +133,10 @@ def explain(
     advice: str = "",
     source: Source | None = None,
 ) -> ErrorType:
-    """An error of class `kind` whose message has the house's layout."""
-    # `subject` is the operation or transformation, `problem` a clause without a full stop; `given`
-    # are lines that show what was given, `advice` is the rule and what to do. The user's line is by
-    # default that of an instruction which is being transformed, else the caller's innermost.
+    """Build an error of class `kind` with the usual layout of messages."""
+    # `subject` is the operation or transformation, and `problem` a clause without a full stop.
+    # `details` are lines with the values, and `advice` is the rule and the fix. The source line is
+    # by default that of an instruction being transformed, else the caller's innermost line.
     mark_frames(sys._getframe(1))
     source = source or state.source
     if source is None:
@@ -155,14 +155,14 @@ def explain(
 
 
 def check_arguments(subject: str, **rules: tuple[object, bool, str]) -> None:
-    """Refuses an argument of a function that is not what it must be.
+    """Raise an error for the first invalid argument of a function.
 
     Args:
         subject: the function.
-        rules: by the argument's name its value, whether it can take that, and what it is.
+        rules: for each argument name, the value, whether it is valid, and the rule.
 
     Raises:
-        AttributeValueError: for the first that cannot.
+        AttributeValueError: for the first invalid argument.
     """
     for name, (value, is_right, rule) in rules.items():
         if not is_right:
@@ -176,14 +176,14 @@ def wrong_argument(
     rule: str,
     kind: type[AttributeValueError] = AttributeValueError,
 ) -> AttributeValueError:
-    """The error for an argument that is not what it must be, which `rule` says."""
-    problem, shown_value = f"{name} has a value that it cannot take", f"{name} = {value!r}"
+    """Build the error for an invalid argument; `rule` states valid values."""
+    problem, shown_value = f"{name} has an invalid value", f"{name} = {value!r}"
     return explain(kind, subject, problem, [shown_value[:200]], f"{name} is {rule}.")
 
 
 def too_large(subject: str, problem: str, details: Iterable[str] = ()) -> SizeError:
-    """The error for an array that cannot be; see `explain` and SizeError."""
-    advice = "An array's bytes must fit into memory, and into 64 bits: compute it in parts."
+    """Build the error for an array that is too large; see `explain` and SizeError."""
+    advice = "The size of an array in bytes must fit in memory and in 64 bits: compute it in parts."
     error = explain(SizeError, subject, problem, details, advice)
     error.problem = problem
     return error

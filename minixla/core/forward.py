@@ -16,7 +16,7 @@ from minixla.core.value_types import Array, ArrayLike, Results
 
 
 def has_tangent(value: object) -> bool:
-    """Whether a value (or Shape) has a tangent: floats, complex numbers, tuples that hold such."""
+    """Return whether a value (or Shape) has a tangent: floats, complex numbers, tuples of them."""
     shape = shape_of(value)
     if type(shape) is Shape:
         return shape.element_type.is_inexact
@@ -24,7 +24,7 @@ def has_tangent(value: object) -> bool:
 
 
 def jvp_of(operation: Operation, primals: list[Array], tangents: list[Any]) -> tuple[Results, Any]:
-    """Results and their tangents (None for zero) under the current trace."""
+    """Return results and their tangents (None for zero) under the current trace."""
     if _state.watch is not None:
         _state.watch.differentiates(operation, primals, [t is not None for t in tangents])
     if operation.forward is not None:
@@ -43,22 +43,22 @@ def jvp_of(operation: Operation, primals: list[Array], tangents: list[Any]) -> t
 
 
 def refuse_without_derivative(operation: Operation) -> None:
-    """Raises DerivativeError where the operation says that it has no derivative."""
+    """Raise DerivativeError if the operation declares that it has no derivative."""
     if operation.no_derivative is not None:
-        problem = f"it has no derivative: {operation.no_derivative}"
+        problem = f"the operation has no derivative: {operation.no_derivative}"
         names = [name for name, field in operation.fields.items() if type(field.kind) is Text]
         details = [f"{name} = {operation.values[name]!r}" for name in names]
         raise explain(DerivativeError, operation.builder_name, problem, details, DERIVATIVE_ADVICE)
 
 
 class ForwardTracer(WrappingTracer):
-    """A value and its tangent, which is what is known, both of the parent trace."""
+    """A primal and its tangent (the knowledge of the trace), both values of the parent trace."""
 
     __slots__ = ()
 
 
 class ForwardTrace(Trace):
-    """Computes primals under the parent trace and pushes tangents along."""
+    """Compute primals under the parent trace, and propagate tangents."""
 
     transformation = prefix = memo_key = "jvp"
     forwards = True
@@ -70,7 +70,7 @@ class ForwardTrace(Trace):
         return ForwardTrace(parent)
 
     def taken_apart(self, value: ArrayLike) -> tuple[list[Any], bool]:
-        """A primal, and its tangent where it has one, which is what is known."""
+        """Return the primal, and the tangent if there is one, and whether there is one."""
         if not self.is_own(value):
             return [value], False
         is_moving = has_tangent(value)
@@ -83,7 +83,7 @@ class ForwardTrace(Trace):
         return [shape] * (1 + known)
 
     def joined(self, known: bool, other: bool) -> bool:
-        """A tangent that may not be there is zero."""
+        """Return whether either has a tangent; a missing tangent is zero."""
         return known or other
 
     def as_known(self, value: ArrayLike, known: bool) -> list[Array]:
@@ -106,7 +106,7 @@ class ForwardTrace(Trace):
 
 
 class PartialTrace(GraphTrace):
-    """Records operations on its own tracers; computes all others under its parent."""
+    """Record operations on its own tracers; compute all others under its parent."""
 
     transformation = "linearize"
     forwards = True
@@ -124,7 +124,7 @@ class PartialTrace(GraphTrace):
 
 
 class LinearizeTrace(ForwardTrace):
-    """Computes primals at once, and records what happens to tangents, as a program."""
+    """Compute primals immediately, and record the operations on tangents as a program."""
 
     transformation = "linearize"
     __slots__ = ("recorder",)
@@ -138,7 +138,7 @@ class LinearizeTrace(ForwardTrace):
     ) -> tuple[Results, Any]:
         results, tangents_out = jvp_of(operation, primals, tangents)
         if type(results) is tuple and any(map(self.recorder.is_own, results)):
-            # One program gives both: the recorded one is run for tangents alone.
+            # One program yields both: the recorded program runs only for tangents.
             parent = self.recorder.parent
             with under(parent):
                 results = parent.process(operation, tuple(primals))

@@ -17,7 +17,7 @@ from minixla.core.shapes import AnyShape
 from minixla.core.source import SOME_IMPORTED, Source, is_imported, printable
 from minixla.core.tracebacks import Function
 
-# Deeper than this, calls within each other stay calls for compilers only one time in so many.
+# Calls nested deeper than this are inlined for compilers, except every _CALLS_AT_ONCE-th level.
 _MOST_CALLS, _CALLS_AT_ONCE = 64, 8
 
 Made = TypeVar("Made")
@@ -33,7 +33,7 @@ class Value:
 
     @property
     def literal(self) -> Literal | None:
-        """What it holds, where a constant of the program makes it."""
+        """The constant's literal, if a constant of the program computes the value."""
         operation: Any = None if self.instruction is None else self.instruction.op
         return operation.literal if type(operation) is role("constant") else None
 
@@ -50,10 +50,10 @@ class Instruction:
     """One application of an operation.
 
     Attributes:
-        op: the operation, which holds its attributes.
+        op: the operation, with its attributes.
         operands: the Values that it reads.
         results: its result Values, in the order of the operation's results, and their `shapes`.
-        single: whether the operation gives one value rather than a tuple of values.
+        single: whether the operation returns one value rather than a tuple of values.
         source: the user's line, or None.
     """
 
@@ -62,7 +62,7 @@ class Instruction:
     def __init__(
         self, op: Operation, operands: tuple[Value, ...], shapes: Shapes, source: Source | None
     ) -> None:
-        self.op: Any = op  # which has the attributes of its class
+        self.op: Any = op  # Any: with the attributes of its class
         self.operands = operands
         self.source = source
         if isinstance(shapes, tuple):
@@ -74,16 +74,16 @@ class Instruction:
 
     @property
     def result_shapes(self) -> Shapes:
-        """The shape of the result, or a tuple of them, as `Operation.infer` gives it."""
+        """The shape of the result, or a tuple of shapes, as `Operation.infer` returns it."""
         return self.shapes[0] if self.single else self.shapes
 
     def again(self, operands: Values, op: Operation | None = None) -> "Instruction":
-        """The same for other operands, by another operation if one is given."""
+        """Copy the instruction for other operands and, optionally, another operation."""
         return Instruction(op or self.op, tuple(operands), self.result_shapes, self.source)
 
     @property
     def has_side_effect(self) -> bool:
-        """Whether the operation, or one in a program that it runs, must not be dropped."""
+        """True if the operation, or an operation in a program that it runs, must not be dropped."""
         op = self.op
         return not op.is_plain and any(part.has_side_effect for part in (op, *op.computations))
 
@@ -92,11 +92,11 @@ class Instruction:
 
 
 def remembered(make: Function) -> Function:
-    """A function of a program whose results are kept with the program, by its other arguments."""
+    """Cache the results of a function of a program with the program, by its other arguments."""
 
     @wraps(make)
     def found(graph: "Graph", *arguments: object) -> object:
-        # Not by `graph.remembered`: programs may be nested deeply, and each frame counts.
+        # Do not use `graph.remembered`: programs may nest deeply, and each frame counts.
         key = make, *arguments
         if key not in graph.memo:
             graph.memo[key] = make(graph, *arguments)
@@ -106,12 +106,12 @@ def remembered(make: Function) -> Function:
 
 
 def inner_first(make: Function) -> Function:
-    """`remembered`, of the programs that a program runs, and of theirs, before itself."""
+    """Cache like `remembered`, but compute the programs that a program runs before itself."""
 
     @wraps(make)
     def found(graph: "Graph") -> object:
         if make not in graph.memo:
-            # They may be nested deeper than Python's recursion goes.
+            # They may be nested deeper than Python's recursion limit.
             for computation in innermost_first(graph, lambda each: make in each.memo):
                 computation.memo[make] = make(computation)
         return graph.memo[make]
@@ -123,10 +123,10 @@ class Graph:
     """A closed program: inputs, instructions in order of execution, outputs.
 
     Equality is structural: the same operations, attributes and data flow; names and source lines
-    do not count. A graph is not changed once it is made.
+    are ignored. A graph is immutable.
     """
 
-    #: Equal graphs may differ in names and source lines.
+    #: Equal graphs may differ in names and source lines, so identity matters.
     keeps_identity = True
 
     def __init__(
@@ -142,9 +142,9 @@ class Graph:
         self.instructions = tuple(instructions)
         self.outputs = tuple(outputs)
         self.name = name if name.isprintable() else printable(name)
-        #: What it says of devices, where it says something.
+        #: The shardings that it states, if any.
         self.annotations = annotations
-        #: What users call its inputs and outputs, where it is known.
+        #: The paths of its inputs and outputs, if known.
         self.paths = paths
         self.input_shapes = tuple([value.shape for value in self.inputs])
         self.output_shapes = tuple([value.shape for value in self.outputs])
@@ -156,7 +156,7 @@ class Graph:
     @property
     @inner_first
     def has_side_effect(self) -> bool:
-        """Whether an instruction, or one of a program that it runs, has a side effect."""
+        """True if an instruction, or one of a program that it runs, has a side effect."""
         return any(step.has_side_effect for step in self.instructions if not step.op.is_plain)
 
     @property
@@ -169,14 +169,14 @@ class Graph:
     @property
     @inner_first
     def has_pieces(self) -> bool:
-        """Whether it, or a program that it runs, has an operation that runs on devices' pieces."""
+        """True if it, or a program that it runs, has an operation that runs on shards."""
         has_own = any(step.op.split_by == "pieces" for step in self.instructions)
         return has_own or any(computation.has_pieces for computation in self.computations)
 
     @property
     @inner_first
     def meshes(self) -> list[Any]:
-        """The meshes of devices that it names, each once."""
+        """The meshes of devices that it names, without duplicates."""
         operations = [step.op for step in self.instructions if not step.op.is_plain]
         own_meshes = [mesh for op in operations for mesh in op.meshes]
         inner_meshes = [mesh for program in self.computations for mesh in program.meshes]
@@ -185,22 +185,22 @@ class Graph:
     @property
     @inner_first
     def depth(self) -> int:
-        """How many programs run within each other, this one not counted."""
+        """The nesting depth of the programs that it runs; 0 without programs."""
         return max([1 + computation.depth for computation in self.computations], default=0)
 
     @property
     def is_inlined(self) -> bool:
-        """Whether compilers get it in place of its calls, over which they recurse."""
+        """True if it is inlined at its calls for compilers, which recurse over calls."""
         return self.depth > _MOST_CALLS and self.depth % _CALLS_AT_ONCE != 0
 
     def with_paths(self, paths: Paths) -> "Graph":
-        """The same program with other paths of its inputs and outputs."""
+        """Return the same program with other paths of its inputs and outputs."""
         return Graph(
             self.inputs, self.instructions, self.outputs, self.name, self.annotations, paths
         )
 
     def pruned(self) -> "Graph":
-        """The same program without pure instructions that no output depends on."""
+        """Return the program without pure instructions that no output depends on."""
         if "pruned" not in self.memo:
             graph = self._pruned()
             self.memo["pruned"] = graph.memo["pruned"] = graph
@@ -220,36 +220,36 @@ class Graph:
 
     @inner_first
     def silent(self) -> "Graph":
-        """The same program without instructions that have no results: they only show values."""
+        """Return the program without instructions that have no results: they only show values."""
         return _Silent(self, Graph.silent).run()
 
     @inner_first
     def evaluated(self) -> "Graph":
-        """The same program without users' rules, which evaluation ignores.
+        """Return the program without users' rules, which evaluation ignores.
 
-        A cache of compiled functions would keep these rules alive, and arrays that they close over.
+        A cache of compiled functions would keep these rules and arrays in their closures alive.
         """
         return self if self.annotations is not None else _Evaluated(self, Graph.evaluated).run()
 
     def remembered(self, key: Hashable, make: Callable[..., Made], *arguments: object) -> Made:
-        """`make(*arguments)`, made once for a key: what derives from this program."""
+        """Return `make(*arguments)`, computed once for a key and cached with the program."""
         if key not in self.memo:
             self.memo[key] = make(*arguments)
         return self.memo[key]
 
     def stablehlo(self, platform: str | None = None) -> str:
-        """The program as a StableHLO module whose public function is `main`.
+        """Return the program as a StableHLO module whose public function is `main`.
 
         Args:
-            platform: `cpu`, `gpu` or `tpu` for what XLA receives on one device of that platform,
-                after legalization; default: the program as it is.
+            platform: `cpu`, `gpu` or `tpu` for the text that XLA receives on one device of that
+                platform, after legalization; default: the program without legalization.
 
         Raises:
             AttributeValueError: the platform is unknown.
         """
         if platform is not None:
             return hooks.platform_text(self, platform)
-        from minixla.core.stablehlo_text import Emitter  # what writes a graph reads it
+        from minixla.core.stablehlo_text import Emitter  # avoids an import cycle
 
         return Emitter().module(self)
 
@@ -270,7 +270,7 @@ class Graph:
         if not isinstance(other, Graph):
             return NotImplemented
         if self._identity is not other._identity and _same_program(self, other):
-            other._identity = self._identity  # found once
+            other._identity = self._identity  # cached for the next comparison
         return self._identity is other._identity
 
     def __copy__(self, memo: object = None) -> "Graph":
@@ -279,8 +279,9 @@ class Graph:
     __deepcopy__ = __copy__
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Step by step, since following operands would recurse, and with the programs that it runs
-        # beside it, since these may be nested deeply; source lines only mark what was imported.
+        # Proceed step by step, since following operands would recurse. Write the programs that it
+        # runs separately, since these may nest deeply. Source lines are written only for imported
+        # programs.
         programs: dict[int, _Place] = {}
 
         def written(op: Operation) -> object:
@@ -294,7 +295,7 @@ class Graph:
         return _rebuilt, (parts,)
 
     def _parts(self, written: Callable[[Any], object]) -> tuple[object, ...]:
-        """Shapes of inputs, steps, outputs, annotations; values are numbered, inputs first."""
+        """Return shapes of inputs, steps, outputs and annotations; values are numbered."""
         number = {id(value): index for index, value in enumerate(self.inputs)}
         steps = []
         for step in self.instructions:
@@ -314,13 +315,13 @@ class Graph:
 
 
 class Rewriting:
-    """Makes a program of another: the base class leaves all as it is.
+    """Rewrite a program; the base class leaves everything unchanged.
 
     Attributes:
         old: the program.
-        inner: gives the programs that it runs, rewritten before.
-        instructions: those of the new program so far.
-        values: what is read in place of values of the old one, where that is not they.
+        inner: returns the programs that it runs, rewritten before.
+        instructions: the instructions of the new program so far.
+        values: replacements of values of the old program.
     """
 
     def __init__(self, graph: Graph, inner: Callable[[Graph], Graph]) -> None:
@@ -329,29 +330,29 @@ class Rewriting:
         self.values: dict[Value, Value] = {}
 
     def replaced(self, step: Instruction) -> Values | None:
-        """What is read in place of an instruction's results; None where it stays."""
+        """Return replacements of an instruction's results; None to keep the instruction."""
         return None
 
     def after(self, step: Instruction, results: Values) -> Values:
-        """What is read in place of the results of an instruction of the old program that stays."""
+        """Return replacements of the results of a kept instruction."""
         return results
 
     def outputs(self) -> list[Value]:
-        """The outputs of the new program."""
+        """Return the outputs of the new program."""
         return self.all(self.old.outputs)
 
     def all(self, values: Values) -> list[Value]:
-        """What is read in place of values of the old program."""
+        """Return the replacements of values of the old program."""
         return [self.values.get(value, value) for value in values]
 
     def apply(self, op: Operation, operands: Values, source: Source | None) -> Values:
-        """The results of one more instruction, on values of the new program."""
+        """Append an instruction on values of the new program, and return its results."""
         shapes = op.infer(tuple([operand.shape for operand in operands]))
         self.instructions.append(Instruction(op, tuple(operands), shapes, source))
         return self.instructions[-1].results
 
     def run(self) -> Graph:
-        """The new program, without annotations; the old one where it is the same."""
+        """Return the new program, without annotations; the old program if nothing changed."""
         old = self.old
         for step in old.instructions:
             results = self.replaced(step)
@@ -376,14 +377,14 @@ class Rewriting:
 
 
 class _Silent(Rewriting):
-    """Leaves out instructions without results."""
+    """Remove instructions without results."""
 
     def replaced(self, step: Instruction) -> Values | None:
         return None if step.results else ()
 
 
 class _Evaluated(Rewriting):
-    """Replaces operations that hold users' rules."""
+    """Replace operations that have users' rules."""
 
     def replaced(self, step: Instruction) -> Values | None:
         op = role("without_user_rule")(step.op)
@@ -391,7 +392,7 @@ class _Evaluated(Rewriting):
 
 
 class _Place(int):
-    """Stands for a program that a pickled or compared one runs: its number among those."""
+    """Placeholder for an inner program of a pickled or compared program: its index."""
 
 
 def _without_programs(op: Operation, programs: dict[int, _Place]) -> tuple[object, ...]:
@@ -399,20 +400,20 @@ def _without_programs(op: Operation, programs: dict[int, _Place]) -> tuple[objec
 
 
 def _replaced(value: object, place: Callable[[Any], object]) -> Any:  # noqa: ANN401  # as nested as the value
-    """Attributes with something else in place of programs, or of what stands for them."""
+    """Replace programs, or their placeholders, in nested attributes."""
     if type(value) is tuple:
         return tuple([_replaced(element, place) for element in value])
     return place(value) if isinstance(value, (Graph, _Place)) else value
 
 
 def _numbered(notes: Mapping[Value, object], number: Mapping[int, int]) -> tuple[object, ...]:
-    """What is noted of values, by their numbers, in order; of those that were pruned nothing."""
+    """Return notes on values by value index, in order; skip pruned values."""
     pairs = [(number[id(value)], note) for value, note in notes.items() if id(value) in number]
     return tuple(sorted(pairs, key=operator.itemgetter(0)))
 
 
 def _rebuilt(programs: Sequence[tuple[Any, ...]]) -> Graph:
-    """The last of some programs from their parts (see `Graph._parts`), inner before outer."""
+    """Rebuild the last of some programs from their parts (see `Graph._parts`), inner first."""
     made: list[Graph] = []
     for name, (input_shapes, steps, outputs, notes), flags, paths in programs:
         inputs = [Value(shape, None, index) for index, shape in enumerate(input_shapes)]
@@ -433,8 +434,8 @@ def _rebuilt(programs: Sequence[tuple[Any, ...]]) -> Graph:
 
 
 def innermost_first(graph: Graph, is_done: Callable[[Graph], bool]) -> Iterator[Graph]:
-    """A graph and the programs that it runs, as far as they are not done, inner before outer."""
-    # An explicit stack: programs may be nested deeper than Python's recursion goes.
+    """Yield a graph and the programs that it runs, except finished ones, inner before outer."""
+    # Use an explicit stack: programs may be nested deeper than Python's recursion limit.
     stack = [graph]
     while stack:
         waiting = [program for program in stack[-1].computations if not is_done(program)]
@@ -455,17 +456,17 @@ def _same_program(first: Graph, second: Graph) -> bool:
 
     def written(op: Operation) -> object:
         if not (op.keeps_identity or op.is_unique):
-            return op  # the only one of its attributes
+            return op  # unique for its attributes
         values = _without_programs(op, programs)
         try:
             hash(values)
-        except TypeError:  # a function of the user's
+        except TypeError:  # a user's function
             if values not in unhashable:
                 unhashable.append(values)
             values = (unhashable.index(values),)
         return type(op), values, spelling(values) if op.is_ambiguous else None
 
-    # Programs of equal parts have one number, inner ones first: they may be nested deeply.
+    # Equal programs get one number, inner ones first: they may be nested deeply.
     for compared in (first, second):
         for graph in innermost_first(compared, lambda program: id(program) in programs):
             programs[id(graph)] = numbers.setdefault(graph._parts(written), _Place(len(numbers)))
@@ -475,7 +476,7 @@ def _same_program(first: Graph, second: Graph) -> bool:
 def part_of(
     inputs: Sequence[Value], steps: Sequence[Instruction], outputs: Sequence[Value], name: str
 ) -> Graph:
-    """Instructions of a program as one of its own; what are inputs it does not compute."""
+    """Build a graph from some instructions; `inputs` are not computed by them."""
     inputs_of_part = [Value(v.shape, None, index) for index, v in enumerate(inputs)]
     copies, own = dict(zip(inputs, inputs_of_part, strict=True)), []
     for step in steps:
@@ -486,7 +487,7 @@ def part_of(
 
 
 def hoist_constants(graph: Graph) -> tuple[Graph, list[Literal]]:
-    """The program with the constants that are not printed as its first inputs, and those."""
+    """Turn constants that are not printed into the first inputs; return the graph and them."""
     constant = role("constant")
     constants = [step for step in graph.instructions if type(step.op) is constant]
     hoisted = {step: step.op.literal for step in constants if not step.op.literal.is_printed}

@@ -1,6 +1,6 @@
 """HLO text of a graph, as XLA prints programs, with the user's lines as metadata.
 
-XLA's own parser reads it back, constants of more than 16 elements aside: they are elided.
+XLA's parser can read it, except for constants of more than 16 elements, which are elided.
 """
 
 from __future__ import annotations
@@ -24,23 +24,22 @@ _ELIDED_ABOVE = 16
 
 
 class HloEmitter:
-    """Writes computations and their instructions; operations' `hlo` rules call it."""
+    """Write computations and their instructions; called by the `hlo` rules of operations."""
 
     def __init__(self) -> None:
         self._count = 0
         self._source: Source | None = None
-        # By identity of the graph, which is held, and the form in which it is called.
+        # Names by the id of the graph, which is kept alive, and the form of the call.
         self._names: dict[tuple[int, bool], tuple[str, Graph]] = {}
         self._pending: list[tuple[Graph, bool]] = []
-        # Of the computation that is being written: its instructions, the names of values or, where
-        # they come in a tuple, that tuple's name and their place, and the computations called.
-        self._lines: dict[str, str] = {}
+        # The current computation: its instructions, the names of values (or their tuple's name and
+        # index), and the computations that it calls.
         self._values: dict[int, str] = {}
         self._tuples: dict[int, tuple[str, int]] = {}
         self._called: set[str] = set()
 
     def module(self, graph: Graph) -> str:
-        """The program as an HLO module, computations that it calls before it."""
+        """Return the program as an HLO module; called computations precede it."""
         name = identifier(graph.name, ".-")
         texts = {name: f"ENTRY {self._computation(graph, name, False)}"}
         callees = {name: self._called}
@@ -49,7 +48,7 @@ class HloEmitter:
             symbol, _ = self._names[id(callee), by_tuple]
             texts[symbol] = self._computation(callee, symbol, by_tuple)
             callees[symbol] = self._called
-        # XLA's parser knows a computation only after its definition.
+        # XLA's parser requires definitions before uses.
         order = TopologicalSorter({k: sorted(v) for k, v in callees.items()}).static_order()
         return (
             "\n\n".join([f"HloModule {name}", *[texts[computation] for computation in order]])
@@ -57,10 +56,10 @@ class HloEmitter:
         )
 
     def computation(self, graph: Graph, by_tuple: bool = False) -> str:
-        """A reference (`%body.7`) to a computation that the module will hold.
+        """Return a reference (`%body.7`) to a computation of the module.
 
-        Results that are not single come back as a tuple; inputs are given in one `by_tuple` (unless
-        there is just one), as to bodies of loops and branches.
+        Several results (or none) are returned as a tuple. `by_tuple` passes inputs as one tuple
+        (unless there is just one), as required for bodies of loops and branches.
         """
         key = (id(graph), by_tuple and len(graph.inputs) != 1)
         name, _ = self._names.get(key, (None, None))
@@ -74,10 +73,10 @@ class HloEmitter:
     def instruction(
         self, opcode: str, operands: Sequence[str], shape: AnyShape, /, **attributes: object
     ) -> str:
-        """Appends one instruction; returns the name of its result.
+        """Append one instruction; return the name of its result.
 
-        Operands are names that instructions have been given, for a constant the literal's text;
-        attributes are as `attribute` takes them, under HLO's names, and None leaves one out.
+        Operands are names of instructions; for a constant, the literal's text. Attributes are
+        values for `attribute`, under HLO's names; None omits one.
         """
         name = self._number(opcode)
         details = [f", {k}={self.attribute(v)}" for k, v in attributes.items() if v is not None]
@@ -90,7 +89,7 @@ class HloEmitter:
         return f"%{name}"
 
     def constant(self, literal: Literal) -> str:
-        """Appends a constant; one repeated value is a scalar and a broadcast of it."""
+        """Append a constant; a repeated value is written as a broadcast scalar."""
         shape = literal.shape
         if literal.is_splat and shape.rank > 0:
             scalar = self.constant(Literal.splat(literal.scalar, Shape(shape.element_type)))
@@ -102,13 +101,13 @@ class HloEmitter:
         return self.instruction("constant", [text], shape)
 
     def pack(self, operands: Sequence[str], shapes: Sequence[AnyShape]) -> str:
-        """Several values as one tuple, one value as itself: what `by_tuple` computations take."""
+        """Pack several values into a tuple, for `by_tuple` computations; keep a single value."""
         if len(operands) == 1:
             return operands[0]
         return self.instruction("tuple", operands, TupleShape(shapes))
 
     def attribute(self, value: object) -> str:
-        """An attribute's value in HLO text; strings are taken as that already."""
+        """Write an attribute's value as HLO text; strings are HLO text already."""
         if isinstance(value, bool):
             return "true" if value else "false"
         if isinstance(value, Graph):
@@ -159,7 +158,7 @@ class HloEmitter:
         self._tuples.update({id(value): (owner, index) for index, value in enumerate(values)})
 
     def _read(self, value: Value) -> str:
-        """The name of a value; one of several is taken out of its tuple when first read."""
+        """Return the name of a value; extract it from its tuple on first use."""
         name = self._values.get(id(value))
         if name is None:
             owner, index = self._tuples[id(value)]
@@ -169,21 +168,21 @@ class HloEmitter:
 
 
 def quoted(text: str) -> str:
-    """`text` as a string in HLO, with its quotes."""
+    """Quote a string for HLO."""
     return _quoted(text, "03o")
 
 
 def _joint_shape(shapes: Sequence[AnyShape]) -> AnyShape:
-    """One result is itself; several, or none, come as a tuple."""
+    """Return a single shape as it is; several shapes, or none, as a tuple shape."""
     return shapes[0] if len(shapes) == 1 else TupleShape(shapes)
 
 
 def _real_hlo(value: SupportsFloat) -> str:
-    # The shortest digits that read back as the same value of the same type.
+    # The shortest digits that parse to the same value of the same type.
     number = float(value)
-    if number == 0:  # XLA's parser reads -0 as an integer
+    if number == 0:  # XLA's parser treats -0 as an integer
         return "-0.0" if math.copysign(1, number) < 0 else "0"
     text = str(value) if isinstance(value, np.floating) else repr(number)
-    # It reads in double first: rounded up, the largest f32 would be out of range.
+    # XLA parses f64 first: rounded up, the largest f32 would be out of range.
     is_rounded_up = abs(float(text)) > abs(number)
     return (repr(number) if is_rounded_up else text).removesuffix(".0")

@@ -1,7 +1,7 @@
-"""What lower packages load from higher ones when they first need it.
+"""Functions that load higher packages on first use.
 
-Imports go downward only. These functions are the exceptions: each returns a module that a package
-above provides, and is called when a program runs, not when a package is imported.
+Imports point downward only. These functions are the exceptions: each returns a module of a higher
+package. They are called while a program runs, not while a package is imported.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 @cache
 def operations() -> ModuleType:
-    """Return `minixla_ops`, whose operations play the roles that `core` names (`fill_role`)."""
+    """Return `minixla_ops`, whose operations fill the roles that `core` names (`fill_role`)."""
     return importlib.import_module("minixla_ops")
 
 
 @cache
 def engine() -> ModuleType:
-    """Return `minixla.engine`, which has the default evaluator and JAX's current trace."""
+    """Return `minixla.engine`, with the default evaluator and JAX's current trace."""
     return importlib.import_module("minixla.engine")
 
 
@@ -46,7 +46,7 @@ def bridge() -> ModuleType:
 
 @cache
 def arrays() -> ModuleType:
-    """Return `minixla.numpy`, for operators of tracers that are functions of arrays."""
+    """Return `minixla.numpy`, for operators of tracers implemented by array functions."""
     return importlib.import_module("minixla.numpy")
 
 
@@ -57,7 +57,7 @@ def transforms() -> ModuleType:
 
 
 def incomplete_program(kind: type, shape: AnyShape, by: tuple[int, ...]) -> Graph:
-    """Return JAX's program of an incomplete gamma or beta function, or of a derivative of it."""
+    """Return JAX's program of an incomplete gamma or beta function, or of its derivative."""
     return importlib.import_module("minixla.interop.incomplete").program(kind, shape, by)
 
 
@@ -67,6 +67,6 @@ def html_of(graph: Graph) -> str:
 
 
 def layouts(graph: Graph) -> object:
-    """Return how the values of a program lie over devices, `minixla.tools.layouts.Layouts`."""
+    """Return the shardings of the values of a program, `minixla.tools.layouts.Layouts`."""
     module = importlib.import_module("minixla.tools.layouts")
     return module.layouts(graph)

@@ -1,4 +1,4 @@
-"""Check the installed release of JAX, before anything else reads its names."""
+"""Check the installed release of JAX before other modules use it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ SUPPORTED = ">=0.10.2,<0.11"
 
 
 def unsupported(problem: str) -> ImportError:
-    """Return the error for a release of JAX that does not work.
+    """Return the error for an unsupported release of JAX.
 
     Args:
-        problem: what the release is or lacks, as a clause.
+        problem: the problem with the release, as a clause.
     """
     return ImportError(
         f"minixla needs jax{SUPPORTED}, but {problem}. "

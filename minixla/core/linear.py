@@ -1,4 +1,4 @@
-"""Tangents and cotangents, any of which may be None, that is zero."""
+"""Operations on tangents and cotangents, where None stands for zero."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from minixla.core.value_types import Array
 
 
 def zeros_like(value: object) -> Array:
-    """Zeros of the shape of a value (or of a static Shape)."""
+    """Return zeros with the shape of a value (or of a static Shape)."""
     shape = shape_of(value)
     zeros = role("zeros")(shape)
     return role("resize")(zeros, value) if shape.is_dynamic else zeros
 
 
 def with_sizes_of(value: Array | None, like: object) -> Array | None:
-    """`value` (or None), dynamic where `like` is, and as large: what it gets so is zero."""
-    # Values of other dimensions than `like` (or a Shape) stay.
+    """Make `value` as dynamic and as large as `like`, padded with zeros; None stays None."""
+    # Values whose dimensions differ from those of `like` (or a Shape) are unchanged.
     if value is None or not (is_dynamic(value) or is_dynamic(like)):
         return value
     shape: Any = shape_of(value)
@@ -31,12 +31,12 @@ def with_sizes_of(value: Array | None, like: object) -> Array | None:
 
 
 def instantiate(tangent: Array | None, like: object) -> Array:
-    """`tangent`, or zeros shaped like `like` where it is None."""
+    """Return `tangent`, or zeros like `like` if it is None."""
     return zeros_like(like) if tangent is None else tangent
 
 
 def add_cotangents(first: Any, second: Any) -> Any:  # noqa: ANN401  # Array | TupleValue | None
-    """The sum of two cotangents, either of which may be None (zero)."""
+    """Add two cotangents; either may be None (zero)."""
     if first is None:
         return second
     if second is None:
@@ -49,7 +49,7 @@ def add_cotangents(first: Any, second: Any) -> Any:  # noqa: ANN401  # Array | T
 def spread(
     flags: Iterable[object], values: Iterable[Any], others: Iterable[object] | None = None
 ) -> list[Any]:
-    """The next of `values` where a flag is set, elsewhere what stands there in `others` (None)."""
+    """Return the next of `values` where a flag is set, else the element of `others` (None)."""
     remaining = iter(values)
     if others is None:
         return [next(remaining) if flag else None for flag in flags]

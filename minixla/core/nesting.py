@@ -1,7 +1,7 @@
-"""How deep functions may be traced within each other, and the error where that has no end.
+"""The nesting depth of traced functions, and the error for infinite recursion.
 
-A level takes several frames of the framework's beside the user's own. Python's recursion limit,
-which counts frames of both kinds, is raised while levels pile up, as far as the stack has room.
+A level takes several frames of the framework and the user. Python's recursion limit counts both. It
+is raised while levels nest, as far as the stack has room.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from minixla.core.errors import NestingError, explain
 from minixla.core.source import Source, is_user_file
 from minixla.core.state import state, transforming
 
-#: How many frames of ours a level takes at most, of functions that are traced to graphs.
+#: The maximum number of framework frames per level, for functions traced to graphs.
 FRAMES_OF_TRACING = 15
-# The limit is looked at each time when so many frames have been added.
+# The limit is checked after this many additional frames.
 _STEP = 64
-# What a frame takes of the stack at most, with what C functions between two frames take: 250 bytes
-# were measured of our own functions, 750 of objects that are called (CPython 3.11).
+# The maximum stack size of a frame, including C functions between two frames. Measured sizes are
+# 250 bytes for functions of the framework and 750 for callable objects (CPython 3.11).
 _BYTES_PER_FRAME = 1024
-_STACK, _STACK_OF_THREADS = 8 << 20, 2 << 20  # where the system has no limit, or does not say
+_STACK, _STACK_OF_THREADS = 8 << 20, 2 << 20  # if the system has no limit, or does not report it
 
 
 class _Limit:
-    """Python's recursion limit, which all threads share, and who has had it raised."""
+    """Python's recursion limit, shared by all threads, and the threads that have raised it."""
 
     lock = threading.Lock()
-    threads: ClassVar[set[int]] = set()  # in which levels have piled up
+    threads: ClassVar[set[int]] = set()  # threads with nested levels
     before = raised = 0
 
 
 def _stack_size() -> int:
-    """How many bytes the stack of this thread may have."""
+    """Return the size of this thread's stack in bytes."""
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main and threading.stack_size():
         return threading.stack_size()
     try:
-        import resource  # which Windows has not
+        import resource  # not available on Windows
     except ImportError:
         return _STACK_OF_THREADS
     size = resource.getrlimit(resource.RLIMIT_STACK)[0]
@@ -48,7 +48,7 @@ def _stack_size() -> int:
 
 
 def enter_level(frames: int) -> int:
-    """Begins one more level, of so many frames of ours; gives what `leave_level` is to be given."""
+    """Enter a level with this number of frames; return the argument for `leave_level`."""
     before = state.own_frames
     if not before:
         transforming.add(threading.get_ident())
@@ -58,7 +58,7 @@ def enter_level(frames: int) -> int:
             if not _Limit.threads:
                 _Limit.before = _Limit.raised = sys.getrecursionlimit()
             _Limit.threads.add(threading.get_ident())
-            # Above those that the user may have, if the stack has room.
+            # Exceed the user's limit if the stack has room.
             wanted = min(_Limit.before + now + _STEP, _stack_size() // _BYTES_PER_FRAME)
             if wanted > sys.getrecursionlimit():
                 sys.setrecursionlimit(wanted)
@@ -67,8 +67,8 @@ def enter_level(frames: int) -> int:
 
 
 def leave_level(before: int, error: BaseException | None) -> None:
-    """Ends a level, and those within it whose own end Python had no frame left to run."""
-    # Where the outermost of many ends in Python's RecursionError, that becomes a NestingError.
+    """Leave a level, including inner levels that Python had no frame left to leave."""
+    # If the outermost level ends in Python's RecursionError, it becomes a NestingError.
     state.own_frames = before
     if before:
         return
@@ -78,10 +78,10 @@ def leave_level(before: int, error: BaseException | None) -> None:
         return
     with _Limit.lock:
         _Limit.threads.remove(thread)
-        # The last one leaves the limit as it was.
+        # The last thread restores the limit.
         if not _Limit.threads and sys.getrecursionlimit() == _Limit.raised:
             sys.setrecursionlimit(_Limit.before)
-    # JAX's flattening of trees, which is no Python, ends in a SystemError with that for its cause.
+    # JAX's flattening of trees, in C++, raises a SystemError with the RecursionError as its cause.
     cause = error.__cause__ if isinstance(error, SystemError) else error
     if error and isinstance(cause, RecursionError) and not isinstance(error, NestingError):
         raise _nesting_error(error) from None
@@ -95,12 +95,12 @@ def _nesting_error(error: BaseException) -> NestingError:
         if is_user_file(code.co_filename):
             places.append(Source(code, traceback.tb_lasti))
         traceback = traceback.tb_next
-    # The frames, thousands of them, say no more than the message will.
+    # The traceback, with thousands of frames, has no more information than the message.
     error.__traceback__ = None
-    # What stands at the ends is how they began, and what the innermost happened to call.
+    # Ignore both ends: the start of the recursion, and the last calls.
     quarter = len(places) // 4
     keys = [hash((id(x.code), x.line)) for x in places[quarter : len(places) - quarter]]
-    # After how many places the calls repeat themselves.
+    # The period after which the calls repeat.
     periods = (n for n in range(1, len(keys) // 2 + 1) if keys[n:] == keys[:-n])
     period = next(periods, None)
     title, details = "from the outermost to the innermost", [f"  {source}" for source in places]
@@ -110,9 +110,9 @@ def _nesting_error(error: BaseException) -> NestingError:
         details = details[len(places) // 2 :][:period]
     if len(details) > 12:
         details[6:-6] = [f"  ... {len(details) - 12} more ..."]
-    problem = "functions are traced within each other, deeper than the stack has room"
-    advice = "A function that calls itself must come to an end while it is traced: let a Python "
-    advice += "number or a shape decide, or write the repetition as mx.while_loop, mx.fori_loop or "
-    advice += "mx.scan. If it does end, sys.setrecursionlimit gives the functions themselves more "
-    advice += "room."
+    problem = "traced functions are nested deeper than the stack allows"
+    advice = "A recursive function must terminate while it is traced: let a Python "
+    advice += "scalar or a shape decide, or write the repetition as mx.while_loop, mx.fori_loop or "
+    advice += "mx.scan. If it does terminate, sys.setrecursionlimit allows the functions more "
+    advice += "frames."
     return explain(NestingError, "trace", problem, [f"{title}:", *details], advice)

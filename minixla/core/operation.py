@@ -25,65 +25,65 @@ if TYPE_CHECKING:
     from minixla.core.stablehlo_text import Emitter
 
 Shapes = AnyShape | tuple[AnyShape, ...]
-#: What texts call values.
+#: Names of values in text.
 Names = Sequence[str]
 #: None or a method.
 _NO_HOOK: Any = None
 
 #: The `linear_operands` of a variadic operation that is linear in all of them.
 EVERY_OPERAND = range(sys.maxsize)
-#: The `linear_operands` of an operation that is linear in each of two operands, not in both
-#: together: a product.
+#: The `linear_operands` of an operation that is linear in each of two operands separately: a
+#: product.
 EACH_OPERAND = range(2)
 
-# How many inferences an operation remembers; fewer where they keep programs alive.
+# The number of inferences an operation caches; fewer if they keep programs alive.
 _MOST_INFERRED = 4096
 _MOST_RUN = 256
-# How many operands, and characters of an attribute, an error shows.
+# The number of operands, and of characters of an attribute, that an error shows.
 _MOST_LINES = 16
 _MOST_SHOWN = 300
 
-#: What to do where there is no derivative.
+#: The advice for a missing derivative.
 DERIVATIVE_ADVICE = "Wrap the operand or the call in mx.stop_gradient, or give the call a rule "
 DERIVATIVE_ADVICE += "with mx.custom_jvp or mx.custom_vjp."
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z][a-z0-9]*|[A-Z]+")
 
 
 class Operation(Record):
-    """What an operation is: declarations and rules, side by side.
+    """Base class of operations: declarations and rules in one class.
 
-    A subclass is the whole definition of one operation; an object of it is a record of attributes,
-    which are its fields (`minixla.core.attributes.attribute`) and do not change. Equal attributes
-    give the same object, so that operations are compared with `is`; programs and constants among
-    them count by identity, and what holds a `Function` is one of its own each time. Called with
-    operands it applies the operation.
+    A subclass defines one operation; an instance is an immutable record of attributes, which are
+    its fields (`minixla.core.attributes.attribute`). Equal attributes give the same object, so
+    compare operations with `is`. Programs and constants among the attributes are compared by
+    identity, and operations with a `Function` are always new objects. A call with operands applies
+    the operation.
 
-    Rules get operands in order. Where an operation has one result, a rule takes and gives that one
-    value; where `shape` gives a tuple, rules do too.
+    Rules get operands in order. If an operation has one result, a rule takes and returns that one
+    value; if `shape` returns a tuple, rules use tuples, too.
 
     Declarations:
-        name: XLA's name, `DotGeneral`; default: the class's name. In another namespace than XLA's
-            that stands in front, `my.DotGeneral`, so that such a name is never XLA's.
-        namespace: whose names do not clash with those of others; default: the class's top-level
-            package, which for minixla and minixla_ops is `xla`.
+        name: XLA's name, `DotGeneral`; default: the class's name. Outside XLA's namespace, the
+            namespace is a prefix, `my.DotGeneral`, so that names never clash with XLA's.
+        namespace: the namespace of the name; default: the class's top-level package, which is
+            `xla` for minixla and minixla_ops.
         hlo_name, stablehlo_name: its names in HLO (`dot`) and StableHLO (`dot_general`).
-        spec_names: the entries of XLA's operation semantics that it is; default: its name. Several
-            builders may make one operation (`Dot` and `DotGeneral`).
-        operands: their names; a last name ending in `...` is variadic.
-        has_side_effect: never dropped or reordered. Operations where it depends on the call have
-            an attribute of that name.
+        spec_names: its entries in XLA's operation semantics; default: its name. Several builders
+            may make one operation (`Dot` and `DotGeneral`).
+        operands: their names; if the last name ends in `...`, it is variadic.
+        has_side_effect: whether it is never dropped or reordered. If this depends on the call, the
+            operation has an attribute with that name.
         zero_derivative: why the derivative is zero everywhere (`piecewise constant`), or None.
         no_derivative: why no derivative exists, or None.
-        missing_rules: why a rule is left out, by the rule's name.
-        linear_operands: indices of the operands that it is linear in together (`add`), or None;
+        missing_rules: why a rule is missing, by the rule's name.
+        linear_operands: indices of the operands that it is jointly linear in (`add`), or None;
             EACH_OPERAND for a product, which is linear in each of its two operands.
-        only_arrays: whether tuples and tokens are refused before `shape` sees them.
-        dynamic_operands: indices of the operands whose dimensions may be dynamic: the rules are
-            right for a size below its bound.
-        is_elementwise: each element of the results depends on the operands' elements at the same
-            place alone.
-        is_cheap: takes so little that a reverse derivative computes it again, from values that it
-            keeps, rather than keep its result.
+        only_arrays: whether tuples and tokens are rejected before `shape` sees them.
+        dynamic_operands: indices of the operands that may have dynamic dimensions: the rules are
+            correct for sizes below the bounds.
+        is_elementwise: whether each result element depends only on the operands' elements at the
+            same position.
+        is_cheap: whether a reverse derivative recomputes it from stored values rather than store
+            its result.
     """
 
     name: ClassVar[str] = ""
@@ -95,7 +95,7 @@ class Operation(Record):
     is_plain: ClassVar[bool] = True
     is_elementwise: ClassVar[bool] = False
     is_cheap: ClassVar[bool] = False
-    # For each record: result shapes by operand shapes.
+    # Result shapes by operand shapes, for each record.
     _inferred: ClassVar[dict[tuple[AnyShape, ...], Shapes]] = {}
     has_side_effect: ClassVar[bool] = False
     zero_derivative: ClassVar[str | None] = None
@@ -106,7 +106,7 @@ class Operation(Record):
     dynamic_operands: ClassVar[Sequence[int]] = ()
 
     def __call__(self, /, *operands: object, **changed: object) -> Any:
-        """Applies the operation, with some attributes changed; the result or tuple of results."""
+        """Apply the operation, with some attributes changed; return the result or results."""
         operation = self.replace(**changed) if changed else self
         try:
             return _state.trace.process(operation, operands)
@@ -115,7 +115,7 @@ class Operation(Record):
             raise
 
     def changed(self, change: Callable[[object], object]) -> "Operation":
-        """The operation with each attribute passed through `change`."""
+        """Return the operation with each attribute passed through `change`."""
         return self.replace(**{name: change(value) for name, value in self.values.items()})
 
     def __init_subclass__(cls) -> None:
@@ -129,7 +129,7 @@ class Operation(Record):
         for attribute_name, value in {"spec_names": (cls.name,), **derived}.items():
             if attribute_name not in cls.__dict__:
                 setattr(cls, attribute_name, value)
-        #: Whether no instruction of it runs a program, has a side effect or names devices.
+        #: True if its instructions never run a program, have a side effect or name devices.
         cls.is_plain = not (
             cls.has_side_effect
             or cls.runs_programs
@@ -137,10 +137,10 @@ class Operation(Record):
             or "has_side_effect" in cls.fields
         )
 
-    # Rules, in the order in which every class gives them.
+    # Rules, in the order in which classes define them.
 
     def shape(self, *operands: Any) -> Shapes:
-        """The result shape (or a tuple of them) for operand shapes.
+        """Return the result shape (or a tuple of shapes) for operand shapes.
 
         Raises:
             ShapeError, AttributeValueError: through `self.refuse` or `self.refuse_attribute`.
@@ -148,13 +148,13 @@ class Operation(Record):
         raise self.lacks("shape")
 
     def reference(self, *operands: Any) -> Any:
-        """The meaning in NumPy: result array (or tuple) for operand arrays."""
+        """Compute the result array (or tuple) for operand arrays in NumPy; defines the meaning."""
         raise self.lacks("reference", advice="mx.reference needs it.")
 
     def stablehlo(
         self, emit: "Emitter", operands: Names, shapes: Sequence[Any], results: Sequence[Any], /
     ) -> Names:
-        """Writes the operation through `emit` and returns the names of its results."""
+        """Write the operation through `emit`, and return the names of its results."""
         if self.stablehlo_name is None:
             raise self.lacks("stablehlo", advice="The engine and mx.jit need it.")
         regions = [emit.region(computation) for computation in self.computations]
@@ -164,11 +164,11 @@ class Operation(Record):
         )
 
     def _written(self, text: str) -> dict[str, Any]:
-        """The attributes with their names and notation in the text of `stablehlo` or `hlo`."""
+        """Return the attributes with their names and notation in `stablehlo` or `hlo` text."""
         key = f"_written_in_{text}"
         if key not in self.__dict__:
             written: dict[str, object] = {}
-            # HLO names programs last.
+            # HLO writes programs last.
             for name, field in sorted(self.fields.items(), key=lambda x: x[1].kind.holds_programs):
                 label, value = getattr(field, text), self.__dict__[name]
                 if label is not None and (text == "hlo" or not field.kind.holds_programs):
@@ -182,35 +182,35 @@ class Operation(Record):
     def hlo(
         self, emit: "HloEmitter", operands: Names, shapes: Sequence[Any], result: AnyShape, /
     ) -> str:
-        """Writes the operation in HLO text (`str(graph)`) through `emit`; returns its name.
+        """Write the operation in HLO text (`str(graph)`) through `emit`; return its name.
 
-        The default writes one instruction, `hlo_name` with what `hlo_attributes` gives. Where there
-        is not exactly one result, `result` is the shape of their tuple.
+        By default, write one instruction, `hlo_name` with `hlo_attributes`. Unless there is exactly
+        one result, `result` is a tuple shape.
         """
         return emit.instruction(self.hlo_name, operands, result, **self.hlo_attributes(shapes))
 
     def hlo_attributes(self, shapes: Sequence[Any], /) -> dict[str, object]:
-        """The attributes under the names and in the notation of HLO.
+        """Return the attributes with HLO's names and notation.
 
-        Strings are HLO text; other values are printed as HLO does: tuples as `{1,2}`, graphs as
-        the name of a computation; None leaves one out. The default follows the declarations.
+        Strings are HLO text; other values are printed as in HLO: tuples as `{1,2}`, graphs as the
+        name of a computation. None omits an attribute. The default follows the declarations.
         """
         return self._written("hlo")
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], results: Any, /) -> Any:
-        """The tangent of the result (or a tuple of them); None stands for a zero tangent.
+        """Return the tangent of the result (or a tuple of tangents); None stands for zero.
 
-        The default applies a linear operation; of others it transposes the `vjp` rule.
+        By default, apply a linear operation to tangents, or transpose the `vjp` rule.
 
         Args:
             primals: the operands.
             tangents: a tangent or None for each operand; at least one is not None.
-            results: what the operation gave for `primals`.
+            results: the results for `primals`.
         """
         if self.linear_operands is None:
             if not self.has_rule("vjp"):
                 raise self.lacks("jvp", errors.DerivativeError, DERIVATIVE_ADVICE)
-            from minixla.core.reverse import pushed_by_vjp  # which traces operations
+            from minixla.core.reverse import pushed_by_vjp  # it imports traces
 
             return pushed_by_vjp(self, primals, tangents, results)
         self._require_declared([tangent is not None for tangent in tangents])
@@ -228,12 +228,12 @@ class Operation(Record):
     def transpose(
         self, cotangents: Any, operands: Sequence[Any], linear: Sequence[bool], /
     ) -> Sequence[Any]:
-        """The transpose of the operation as a linear map of the operands marked in `linear`.
+        """Transpose the operation as a linear map of the operands marked in `linear`.
 
         Args:
-            cotangents: that of the result (or a tuple, with None for zero).
-            operands: the values of the others; for linear ones only the shape may be used.
-            linear: which operands are variables.
+            cotangents: the cotangent of the result (or a tuple, with None for zero).
+            operands: the values of the other operands; of linear ones only the shape may be used.
+            linear: marks the operands that are variables.
 
         Returns:
             A cotangent or None for each operand.
@@ -243,10 +243,10 @@ class Operation(Record):
     def vjp(
         self, cotangents: Any, operands: Sequence[Any], results: Any, active: Sequence[bool], /
     ) -> Sequence[Any]:
-        """The cotangents of the operands marked in `active` (None for the others).
+        """Return the cotangents of the operands marked in `active` (None for the others).
 
-        The default transposes a linear operation; operations with neither this rule nor linear
-        operands have their jvp transposed.
+        By default, transpose a linear operation. If an operation has neither this rule nor linear
+        operands, its jvp rule is transposed.
         """
         self._require_declared(active)
         if self.jointly_linear:
@@ -260,47 +260,47 @@ class Operation(Record):
         ]
 
     def _require_declared(self, active: Sequence[bool]) -> None:
-        """Raises DerivativeError where an operand that is differentiated is not a linear one."""
+        """Raise DerivativeError if a differentiated operand is not a linear one."""
         linear = self.linear_operands or ()
         if len(linear) >= len(active):
             return
         labels = zip(self.operand_labels(len(active)), active, strict=True)
         missing = [label for i, (label, flag) in enumerate(labels) if flag and i not in linear]
         if missing:
-            problem = f"it has no derivative with respect to {', '.join(missing)}"
+            problem = f"the operation has no derivative with respect to {', '.join(missing)}"
             kind = errors.DerivativeError
             raise explain(kind, self.builder_name, problem, advice=DERIVATIVE_ADVICE)
 
     def not_linear(self, *details: str) -> MinixlaError:
-        """The error for its transpose where it is not linear, as the given lines say."""
-        problem = "a jvp rule applies it to a tangent, but it is not linear there"
-        advice = "A jvp rule must be linear in its tangents, for reverse mode transposes it."
+        """Build the error for a transpose where it is not linear; `details` state why."""
+        problem = "a jvp rule applies the operation to a tangent, but it is not linear in it"
+        advice = "A jvp rule must be linear in its tangents, because reverse mode transposes it."
         return explain(errors.DerivativeError, self.builder_name, problem, details, advice)
 
     def batch(
         self, operands: Sequence[Any], dimensions: Sequence[int | None], /
     ) -> tuple[Any, Any]:
-        """The operation over a batch.
+        """Apply the operation to a batch.
 
         Args:
-            operands: the operands, some with one more dimension.
-            dimensions: for each operand where its batch dimension is, or None.
+            operands: the operands; some have one more dimension.
+            dimensions: the batch dimension of each operand, or None.
 
         Returns:
-            The result (or tuple of results) and its batch dimension (or tuple of them; None where
-            a result does not depend on the batch). The default runs the members one by one.
+            The result (or tuple of results) and its batch dimension (or a tuple; None if a result
+            does not depend on the batch). The default runs the batch elements one by one.
         """
         return role("batch_by_loop")(self, operands, dimensions)
 
     @property
     def meshes(self) -> Iterable[Any]:
-        """The meshes of devices that it names, of which whoever runs it must know."""
+        """The meshes of devices that it names, which its users need."""
         return ()
 
     def sharding_rule(self, *operands: Any) -> ShardingRule | None:
-        """Which dimensions are split together, for operand shapes; None: nothing is known.
+        """Return which dimensions are sharded together for operand shapes; None if unknown.
 
-        The default is that of an element-wise operation. `self.sharding_factors(operands)` begins
+        The default is the rule of element-wise operations. `self.sharding_factors(operands)` starts
         a rule, and its `build()` returns it.
         """
         if not operands or not self.is_elementwise:
@@ -308,20 +308,20 @@ class Operation(Record):
         return pointwise_rule(operands, self.infer(operands))
 
     def sharding_factors(self, operands: tuple[AnyShape, ...]) -> RuleBuilder:
-        """A sharding rule to be made, without factors yet, for operand shapes."""
+        """Return a builder of sharding rules, without factors, for operand shapes."""
         return RuleBuilder(operands, self.infer(operands))
 
     @property
     def split_by(self) -> str:
-        """Who splits it over devices.
+        """The component that partitions it over devices.
 
-        `xla`; `pieces`, where XLA does not and each device runs it on its pieces, by its sharding
-        rule; or `nobody`, where each device runs all of it.
+        `xla`; or `pieces` if XLA does not, and each device runs it on its shards by its sharding
+        rule; or `nobody` if each device runs all of it.
         """
         return "xla"
 
     def data_flow(self, *operands: AnyShape) -> Sequence[Edge]:
-        """Where values flow that one sharding must fit: see `core.data_flow`.
+        """Return the data-flow edges, along which shardings must agree; see `core.data_flow`.
 
         Args:
             operands: the operands' shapes.
@@ -330,45 +330,45 @@ class Operation(Record):
 
     # Hooks for operations that hold programs: None, or a method of the class.
 
-    #: `run(*operands)`: evaluates in Python instead of by the `reference` rule or the engine, where
+    #: `run(*operands)`: evaluates in Python instead of by the `reference` rule or the engine, if
     #: the current trace evaluates.
-    #: `stage_operands(operands) -> (operation, operands)`: both, as a graph holds them.
-    #: `forward(primals, tangents) -> (results, tangents)`: result and jvp in one.
+    #: `stage_operands(operands) -> (operation, operands)`: the form that a graph contains.
+    #: `forward(primals, tangents) -> (results, tangents)`: the result and the jvp together.
     #: `enter(trace, operands)`: its results, with the programs that it runs entered by a trace.
-    #: `linearize(operands, active) -> (results, pullback)`: result and vjp in one.
-    #: `dependent(variables)`: which results depend on the marked operands, where a jvp rule may
-    #: apply it to tangents beside values that they do not depend on.
+    #: `linearize(operands, active) -> (results, pullback)`: the result and the vjp together.
+    #: `dependent(variables)`: the results that depend on the marked operands. A jvp rule may
+    #: apply it to tangents and other values together.
     #: `batch_within(trace, operands, dimensions)`: `batch` for functions that may read values of
-    #: the batching trace, which is told.
+    #: the batching trace.
     run = stage_operands = forward = enter = linearize = dependent = batch_within = _NO_HOOK
 
     def lacks(
         self, rule: str, kind: type[MinixlaError] = errors.TransformError, advice: str = ""
     ) -> MinixlaError:
-        """The error of a call of a rule that the class does not give."""
+        """Build the error for a call of a rule that the class lacks."""
         problem = f"the operation has no {rule} rule"
         if rule in self.missing_rules:
             return explain(kind, self.builder_name, f"{problem}: {self.missing_rules[rule]}")
-        advice = f"Give the class {type(self).__name__} the rule {rule}. {advice}".rstrip()
+        advice = f"Define the rule {rule} in the class {type(self).__name__}. {advice}".rstrip()
         return explain(kind, self.builder_name, problem, advice=advice)
 
     @property
     def jointly_linear(self) -> bool:
-        """Whether it is linear in its linear operands together, not only in each."""
+        """True if it is linear in its linear operands together, not only in each."""
         return self.linear_operands is not EACH_OPERAND
 
     def is_linear_in(self, variables: Sequence[bool]) -> bool:
-        """Whether it is linear in the marked operands together."""
+        """Return whether it is jointly linear in the marked operands."""
         declared = self.linear_operands
         marked = [index for index, flag in enumerate(variables) if flag]
         if declared is None or not all(index in declared for index in marked):
             return False
         return self.jointly_linear or len(marked) == 1
 
-    # What the framework calls.
+    # Methods that the framework calls.
 
     def infer(self, shapes: tuple[AnyShape, ...]) -> Shapes:
-        """The result shapes for operand shapes, which are remembered."""
+        """Return the result shapes for operand shapes; they are cached."""
         inferred = self._inferred.get(shapes)
         return self._inference(shapes) if inferred is None else inferred
 
@@ -398,7 +398,7 @@ class Operation(Record):
         names, count = self.operands, len(shapes)
         variadic = bool(names) and names[-1].endswith("...")
         if count < len(names) - variadic or (count > len(names) and not variadic):
-            problem = f"{count} operands were given"
+            problem = f"got {count} operands"
             advice = f"It takes {', '.join(names) or 'none'}."
             details = [f"operand {i}: {shape}" for i, shape in enumerate(shapes)]
             raise explain(ShapeError, self.builder_name, problem, details, advice)
@@ -409,26 +409,26 @@ class Operation(Record):
                 label = self.operand_labels(len(shapes))[index]
                 problem = f"operand {label} has a dynamic dimension"
                 details = [f"operand {i}: {shape}" for i, shape in enumerate(shapes)]
-                advice = "It takes static sizes only: set each size back to its bound, filled up "
-                advice += "with zeros, by set_dimension_size(operand, bound, dimension)."
+                advice = "Only static sizes are supported: set each size back to its bound, padded "
+                advice += "with zeros, with set_dimension_size(operand, bound, dimension)."
                 raise explain(ShapeError, self.builder_name, problem, details, advice)
 
     def refuse(self, label: str, problem: str, advice: str = "") -> NoReturn:
-        """Raises ShapeError for the check `label` (such as `C1`) of the class's docstring.
+        """Raise ShapeError for the check `label` (such as `C1`) of the class's docstring.
 
-        The message shows the operands' shapes and the attributes. Where there is no advice, it
-        ends with what the docstring says of the check.
+        The message shows the operands' shapes and the attributes. Without advice, it ends with the
+        docstring's text of the check.
         """
         raise self._refusal(ShapeError, label, problem, advice)
 
     def refuse_attribute(self, label: str, problem: str, advice: str = "") -> NoReturn:
-        """Raises AttributeValueError for the check `label`, see `refuse`."""
+        """Raise AttributeValueError for the check `label`; see `refuse`."""
         raise self._refusal(errors.AttributeValueError, label, problem, advice)
 
     def _refusal(
         self, kind: type[ErrorType], label: str, problem: str, advice: str, operands: Names = ()
     ) -> ErrorType:
-        """The error; `infer`, which knows the operands, makes it again with these."""
+        """Build the error; `infer` builds it again with the operands."""
         value_of = self.__dict__.get
         changed = [n for n, f in self.fields.items() if value_of(n, f.default) is not f.default]
         details = [*operands, *[f"{name} {shown_attribute(value_of(name))}" for name in changed]]
@@ -439,17 +439,17 @@ class Operation(Record):
 
     @classmethod
     def array_shapes(cls, shapes: ShapeList) -> Sequence[Shape]:
-        """`shapes`, each checked to be an array's; raises ShapeError for a tuple or a token."""
+        """Return `shapes` after checking that all are arrays; raise ShapeError otherwise."""
         for name, shape in zip(cls.operand_labels(len(shapes)), shapes, strict=True):
             if not isinstance(shape, Shape):
-                problem = f"operand {name} is not an array"
-                advice = "Take the members out of a tuple with get_tuple_element."
+                problem = f"operand {name} must be an array"
+                advice = "Extract elements of a tuple with get_tuple_element."
                 raise explain(ShapeError, cls.builder_name, problem, [f"{name} {shape}"], advice)
         return shapes  # type: ignore[return-value]  # the loop above has checked each
 
     @classmethod
     def operand_labels(cls, count: int) -> list[str]:
-        """A name for each of `count` operands; lists of them are equally long."""
+        """Return a name for each of `count` operands; lists of operands have equal lengths."""
         lists = [name for name in cls.operands if name.endswith("...")]
         alone = len(cls.operands) - len(lists)
         length, more = divmod(max(count - alone, 0), len(lists) or 1)
@@ -462,7 +462,7 @@ class Operation(Record):
 
     @classmethod
     def has_rule(cls, rule: str) -> bool:
-        """Whether the class defines `rule` itself or inherits it from a family."""
+        """Return whether the class defines `rule` or inherits it from a base class."""
         return getattr(cls, rule) is not getattr(Operation, rule)
 
     def __repr__(self) -> str:
@@ -481,5 +481,5 @@ def _registered(name: str, module: str, values: tuple[object, ...]) -> Operation
 
 
 def shown_attribute(value: object) -> str:
-    """An attribute's value in a message; programs by name."""
+    """Show an attribute's value in a message; programs are shown by name."""
     return (repr(value) if getattr(value, "keeps_identity", False) else str(value))[:_MOST_SHOWN]

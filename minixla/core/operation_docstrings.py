@@ -1,4 +1,4 @@
-"""Docstrings in sections, as Google's style has them, and what operations take from families."""
+"""Docstring sections in Google style, and their inheritance by operations."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from inspect import cleandoc
 from typing import Any
 
 _TITLE = re.compile(r"(Args|Returns|Yields|Raises|Checks|Attributes|Example)(?: \(.*\))?:(.*)")
-# In which order sections stand; what is in none comes before them.
+# The order of sections; text outside sections comes first.
 _ORDER = ("", "Args", "Returns", "Yields", "Raises", "Attributes", "Example")
-# Sections that classes take from their families.
+# Sections that classes inherit from their base classes.
 _SHARED = ("Args", "Returns", "Checks")
 _REFERENCE = re.compile(r"\bsee (\w+)")
 _KINDS = {"float": "floats", "complex": "complex numbers", "pred": "pred"}
@@ -20,13 +20,13 @@ _KINDS |= {"signed": "integers", "unsigned": "integers"}
 
 @lru_cache(maxsize=1024)
 def sections(text: str) -> dict[str, str]:
-    """The sections of a docstring by their titles; under "" what is in none.
+    """Split a docstring into sections by title; text outside sections is under "".
 
     Args:
-        text: a docstring, indented as it stands in a class or not.
+        text: a docstring, with or without the indentation of a class.
 
     Returns:
-        For each title the lines below it, indented as they are; what its own line says comes first.
+        The lines of each title, with their indentation; text after the title comes first.
     """
     lines: list[str] = []
     sections_found = {"": lines}
@@ -43,7 +43,7 @@ def sections(text: str) -> dict[str, str]:
 
 def _dedented(text: str) -> str:
     """Return what `cleandoc` returns, in less time for docstrings in the usual style."""
-    indent = text[text.rfind("\n") + 1 :]  # the closing quotes have the indentation of the text
+    indent = text[text.rfind("\n") + 1 :]  # the closing quotes are indented like the text
     lines = text.count("\n")
     if not lines and text[:1].isalnum() and "\t" not in text:
         return text
@@ -54,16 +54,16 @@ def _dedented(text: str) -> str:
 
 
 def joined(parts: Mapping[str, str]) -> str:
-    """The docstring of sections, in the usual order."""
+    """Join sections to a docstring, in the usual order."""
     titles = [title for title in _ORDER if parts.get(title)]
     return "\n\n".join(f"{title}:\n{parts[title]}" if title else parts[title] for title in titles)
 
 
 def of_operation(cls: type) -> str:
-    """What the builder function of an operation says: its class's docstring, and its families'.
+    """Build the docstring of an operation's builder from the class and its base classes.
 
-    Sections that the class leaves out are those of the nearest base class that has them; its checks
-    are the builder's errors.
+    Missing sections are those of the nearest base class that has them. The checks become errors of
+    the builder.
     """
     parts: dict[str, str] = {}
     for family in reversed([*_families(cls)]):
@@ -81,7 +81,7 @@ def of_operation(cls: type) -> str:
 
 
 def check_text(cls: type, label: str) -> str:
-    """What an operation's docstring says that its check `label` asks for, as an error ends."""
+    """Return the docstring's text of a check, as the end of an error message."""
     for each in _families(cls):
         checks = " ".join("\n".join(_resolved(cls, each.get("Checks", ""))).split())
         if match := re.search(rf"\({label}\) (.*?)(?= \([A-Z]\d+\)|$)", checks):
@@ -90,7 +90,7 @@ def check_text(cls: type, label: str) -> str:
 
 
 def _families(cls: type) -> Iterator[dict[str, str]]:
-    """The sections of the docstrings of the class and its base classes, the nearest first."""
+    """Yield the sections of the docstrings of the class and its base classes, nearest first."""
     for base in cls.__mro__:
         if base.__module__ == "minixla.core.operation":
             break
@@ -98,7 +98,7 @@ def _families(cls: type) -> Iterator[dict[str, str]]:
 
 
 def _resolved(cls: type, checks: str) -> Iterator[str]:
-    """The lines of checks, indented as details; those of a base class in place of its name."""
+    """Yield the lines of checks, indented; checks of a base class replace a reference to it."""
     for line in checks.splitlines():
         name = _REFERENCE.search(line) if "see " in line else None
         bases = [base for base in cls.__mro__[1:] if name and base.__name__ == name[1]]

@@ -1,4 +1,4 @@
-"""Records: objects whose fields are attributes, one object for equal attributes."""
+"""Records: objects whose fields are attributes, with one object for equal attributes."""
 
 from collections.abc import Hashable, Iterable, MutableMapping
 from functools import cached_property
@@ -13,7 +13,7 @@ from minixla.core.tracebacks import hide_frames
 if TYPE_CHECKING:
     from minixla.core.graph import Graph
 
-# How many records of a class are kept alive for what callers give; none where they hold programs.
+# The number of cached records of a class, by arguments; 0 if they contain programs.
 _MOST_RECORDS = 4096
 _RECORDING = RLock()
 _NAMED = object()
@@ -21,28 +21,28 @@ _NAMED = object()
 
 @dataclass_transform(eq_default=False, field_specifiers=(attribute,))
 class Record:
-    """Base class of operations: what their objects are made of."""
+    """Base class of operations: immutable records of attributes."""
 
     builder_name: ClassVar[str] = ""
-    #: The attributes of the class and its bases by name, less what a member sets to a value.
+    #: The attributes of the class and its bases by name, except those that a subclass fixes.
     fields: ClassVar[dict[str, Field]] = {}
-    computations: ClassVar[tuple["Graph", ...]] = ()  #: Programs in the attributes, tuples too.
-    is_ambiguous: ClassVar[bool] = False  #: Whether what differs may be equal: 0.0 and -0.0.
-    keeps_identity: ClassVar[bool] = False  #: Whether some attribute counts by identity.
-    runs_programs: ClassVar[bool] = False  #: Whether some are programs, or hold some.
-    is_unique: ClassVar[bool] = False  #: Whether each has its own object, which nobody finds again.
-    # Whether what is given is told apart exactly, also 1 and True, which the kind refuses. In lists
-    # of integers, which calls have most, this would take more time than all else.
+    computations: ClassVar[tuple["Graph", ...]] = ()  #: Programs in the attributes, also in tuples.
+    is_ambiguous: ClassVar[bool] = False  #: True if different values may be equal: 0.0, -0.0.
+    keeps_identity: ClassVar[bool] = False  #: True if some attribute is compared by identity.
+    runs_programs: ClassVar[bool] = False  #: True if some attributes contain programs.
+    is_unique: ClassVar[bool] = False  #: True if each record is a new object.
+    # True if arguments are compared exactly, such as 1 and True, which the kind rejects. For lists
+    # of integers, which are the most common, this would take more time than everything else.
     _is_exact: ClassVar[bool] = False
-    # Whether all that count by identity are programs.
+    # True if all attributes that are compared by identity are programs.
     _counts_programs: ClassVar[bool] = False
-    # By their attributes, while they live, and by what callers gave. The dictionary of records is
-    # made with the first record.
+    # Live records by their attributes, and by arguments. The dictionary of records is created with
+    # the first record.
     _records: ClassVar[WeakValueDictionary[object, Any] | None] = None
     _given: ClassVar[MutableMapping[object, Any]] = {}
 
     def __new__(cls, /, *values: object, **named: object) -> Self:
-        """The operation with some attributes, in the order of `fields` or by name.
+        """Return the operation with some attributes, in the order of `fields` or by name.
 
         Raises:
             AttributeValueError: unknown or missing names, values that the declaration rejects.
@@ -54,7 +54,7 @@ class Record:
             key = exact(key)
         try:
             record = cls._given.get(key)
-        except TypeError:  # an unhashable attribute: a list, or what is none
+        except TypeError:  # an unhashable argument, such as a list
             key = exact(key)
             try:
                 record = cls._given.get(key)
@@ -79,7 +79,7 @@ class Record:
             if record is None:
                 record = cls._records[values_key] = cls._made(canonical)
             is_once = any(hasattr(value, "__next__") for value in (*values, *named.values()))
-            # A program's key is its identity: it is that of the record, and lives as long.
+            # The record keeps a program alive that its key compares by identity.
             is_kept = cls._counts_programs or not cls.keeps_identity
             if key is not None and is_kept and not is_once:
                 if len(cls._given) >= _MOST_RECORDS:
@@ -89,7 +89,7 @@ class Record:
 
     @classmethod
     def _made(cls, canonical: dict[str, object]) -> Self:
-        """A new object of attributes in canonical form."""
+        """Create an object from attributes in canonical form."""
         made = object.__new__(cls)
         fields_of = made.__dict__
         fields_of.update(canonical)
@@ -100,16 +100,16 @@ class Record:
 
     @classmethod
     def _canonical(cls, values: tuple[object, ...], named: dict[str, object]) -> dict[str, Any]:
-        """Attributes in declared order and canonical form, defaults filled in."""
+        """Return the attributes in declared order and canonical form, including defaults."""
         fields, subject = cls.fields, cls.builder_name
         by_name = dict(zip(fields, values, strict=False))
         wrong = next((name for name in named if name not in fields or name in by_name), None)
         if wrong is not None or len(values) > len(fields):
-            problem, texts = f"{len(values)} attributes were given", list(map(repr, values))
+            problem, texts = f"got {len(values)} attributes", list(map(repr, values))
             if wrong is not None:
-                problem, texts = f"there is no attribute {wrong!r}", [f"{wrong} = {named[wrong]!r}"]
+                problem, texts = f"unknown attribute {wrong!r}", [f"{wrong} = {named[wrong]!r}"]
             if wrong in by_name:
-                problem = f"attribute {wrong} is given twice"
+                problem = f"attribute {wrong} must not be passed twice"
             advice = f"Its attributes are: {', '.join(fields) or 'none'}."
             texts = [text[:200] for text in texts]
             raise explain(AttributeValueError, subject, problem, texts, advice)
@@ -120,7 +120,7 @@ class Record:
         }
 
     def __init_subclass__(cls) -> None:
-        """Collects the attributes."""
+        """Collect the attributes."""
         fields: dict[str, Field] = {}
         for base in reversed(cls.__bases__):
             fields.update(getattr(base, "fields", {}))
@@ -130,7 +130,7 @@ class Record:
         for name, value in declared.items():
             is_inherited = any(name in vars(base) for base in cls.__mro__[1:])
             if is_inherited and name != "has_side_effect":
-                raise ValueError(f"class {cls.__name__}: an operation has a {name!r} already")
+                raise ValueError(f"class {cls.__name__}: operations already have a {name!r}")
             fields[name] = value.named(name)
             delattr(cls, name)
         cls.fields = fields
@@ -148,7 +148,7 @@ class Record:
 
     @cached_property
     def is_bare(self) -> bool:
-        """Whether no attribute is given, or none but None."""
+        """True if all attributes are None."""
         return all(value is None for value in self.values.values())
 
     @property
@@ -158,7 +158,7 @@ class Record:
         return {name: fields_of[name] for name in self.fields}
 
     def replace(self, /, **changed: object) -> Self:
-        """The operation with some attributes changed."""
+        """Return the operation with some attributes changed."""
         return type(self)(**{**self.values, **changed})
 
     def __copy__(self, memo: object = None) -> Self:

@@ -1,8 +1,8 @@
-"""Registered operations by name, each registrar's in a namespace of its own, and by role.
+"""Registered operations by name, in one namespace for each registering package, and by role.
 
-Transformations need a few: derivatives add cotangents, batching falls back on a loop, nested
-programs are called. The core does not know which operations do that; the set that is imported says
-so. Rules of users' operations are checked when they run: errors say which gave what.
+Transformations need a few operations: derivatives add cotangents, batching falls back to a loop,
+and nested programs are called. The core does not know these operations; the imported operation set
+fills the roles. The results of users' rules are checked at run time, and errors name the rule.
 """
 
 import difflib
@@ -20,24 +20,24 @@ from minixla.core.tracer import shape_of
 Class = TypeVar("Class", bound=type)
 
 _XLA = "xla"
-#: The classes of XLA's operations by XLA's name (`DotGeneral`). Any: each has its own attributes.
+#: The classes of XLA's operations by XLA's name (`DotGeneral`). Any: attributes differ by class.
 REGISTRY: dict[str, type[Any]] = {}
-#: Those of other namespaces by full name, `my.DotGeneral`.
+#: Operations of other namespaces by full name, `my.DotGeneral`.
 OTHERS: dict[str, type[Any]] = {}
-#: The packages whose operations are XLA's.
+#: The packages whose operations are in XLA's namespace.
 _OURS = ("minixla", "minixla_ops")
 _ROLES: dict[str, Callable[..., Any]] = {}
 
 
 def full_name(name: str, namespace: str, module: str) -> str:
-    """`my.Name`; in XLA's namespace `Name`. By default that is the module's top-level package."""
+    """Return `my.Name`, or `Name` in XLA's namespace; default: the module's top-level package."""
     package = module.partition(".")[0]
     space = namespace or (_XLA if package in _OURS else package)
     return name if space == _XLA else f"{space}.{name}"
 
 
 def register(cls: Class) -> Class:
-    """Class decorator: puts an operation into its namespace.
+    """Register an operation in its namespace. A class decorator.
 
     Args:
         cls: the class.
@@ -46,7 +46,7 @@ def register(cls: Class) -> Class:
         The same class.
 
     Raises:
-        ValueError: another operation of the namespace has the name, or the class has no docstring.
+        ValueError: the name is taken in the namespace, or the class has no docstring.
 
     Example:
         >>> from minixla.core import builder, register
@@ -60,8 +60,8 @@ def register(cls: Class) -> Class:
         Array(1.5, dtype=float32)
     """
     if registered(cls.name):
-        raise ValueError(f"an operation named {cls.name} is registered already")
-    # `python -OO` takes all docstrings away.
+        raise ValueError(f"an operation named {cls.name} is already registered")
+    # `python -OO` removes all docstrings.
     texts = [base.__doc__ for base in cls.__mro__[:-1] if base.__doc__ is not None]
     if not any(texts[:1]) and sys.flags.optimize < 2:
         raise ValueError(f"operation {cls.name} has no docstring")
@@ -72,23 +72,23 @@ def register(cls: Class) -> Class:
 
 
 def registered(name: str) -> type[Any] | None:
-    """The operation of a full name."""
+    """Return the operation with a full name, or None."""
     return REGISTRY.get(name.removeprefix(f"{_XLA}.")) or OTHERS.get(name)
 
 
 def operation_named(name: str, module: str | None = None) -> type[Any]:
-    """The class of the registered operation of a name.
+    """Return the class of a registered operation.
 
     Args:
-        name: with its namespace, `my.Name`; or without: XLA's operation of that name, else the
-            only one in all other namespaces.
-        module: what registers it, if that is not loaded yet.
+        name: the name with its namespace, `my.Name`; or without: XLA's operation with that name,
+            else the only one in all other namespaces.
+        module: the module that registers it, if it is not loaded yet.
 
     Returns:
         The class.
 
     Raises:
-        KeyError: there is none, or several other namespaces have one.
+        KeyError: the name is unknown, or several other namespaces have it.
 
     Example:
         >>> mx.core.operation_named("Neg").builder_name
@@ -106,7 +106,7 @@ def operation_named(name: str, module: str | None = None) -> type[Any]:
         return OTHERS[several[0]]
     if several:
         listed = ", ".join(several)
-        raise KeyError(f"several operations are named {name}; give one of these names: {listed}")
+        raise KeyError(f"several operations are named {name}; pass one of these names: {listed}")
     similar = ", ".join(difflib.get_close_matches(name, [*REGISTRY, *OTHERS])) or "none"
     raise KeyError(
         f"no operation is named {name}; similar names: {similar}; "
@@ -115,16 +115,16 @@ def operation_named(name: str, module: str | None = None) -> type[Any]:
 
 
 def fill_role(name: str, function: Callable[..., object]) -> None:
-    """Makes `function` the one that plays `name`."""
-    # Roles: `add(x, y)` of cotangents, `zeros(shape)`, `constant` and `tuple` (classes of
-    # operations: of one Literal, of no attribute), `call(graph, *operands)`, `resize(value, like)`
-    # (`with_sizes_of`), `move_batch(value, from, to, size)`,
-    # `batch_by_loop(operation, operands, dimensions)`.
+    """Fill the role `name` with `function`."""
+    # Roles: `add(x, y)` of cotangents, `zeros(shape)`, `constant` and `tuple` (operation classes
+    # with a Literal and without attributes), `call(graph, *operands)`, `resize(value, like)`
+    # (`with_sizes_of`), `move_batch(value, from, to, size)`, `batch_by_loop(operation, operands,
+    # dimensions)`.
     _ROLES[name] = function
 
 
 def role(name: str) -> Callable[..., Any]:
-    """The function that plays `name`."""
+    """Return the function in the role `name`."""
     operation = _ROLES.get(name)
     if operation is None:
         hooks.operations()
@@ -133,7 +133,7 @@ def role(name: str) -> Callable[..., Any]:
 
 
 def _check_rules(kind: type) -> None:
-    """Wraps the rules that a class, or a base of it outside this library, gives."""
+    """Wrap rules that a class, or a base class outside this library, defines."""
     for name in ("shape", "jvp", "vjp", "transpose", "batch"):
         home = next(base for base in kind.__mro__ if name in base.__dict__)
         is_checked = home in OTHERS.values()
@@ -147,8 +147,8 @@ def _checked(name: str, rule: Callable[..., object]) -> Callable[..., object]:
         result = rule(self, *arguments)
         missed = _missed(name, result, arguments)
         if missed:
-            problem = f"its {name} rule gives something else than {missed}"
-            details = [f"rule of class {type(self).__name__}", f"given {_shown(result)}"]
+            problem = f"its {name} rule must return {missed}"
+            details = [f"rule of class {type(self).__name__}", f"returned {_shown(result)}"]
             is_derivative = name in ("jvp", "vjp", "transpose")
             error = errors.DerivativeError if is_derivative else errors.TransformError
             raise explain(error, self.builder_name, problem, details, f"Return {missed}.")
@@ -158,7 +158,7 @@ def _checked(name: str, rule: Callable[..., object]) -> Callable[..., object]:
 
 
 def _missed(name: str, result: object, arguments: tuple[object, ...]) -> str:
-    """What a rule should have given for its arguments; nothing if it did."""
+    """Return the expected result of a rule for its arguments; empty if the result is valid."""
     if name == "shape":
         results = result if isinstance(result, tuple) else (result,)
         fits = all(isinstance(one, AnyShape) for one in results)
@@ -186,7 +186,7 @@ def _shown(result: object) -> str:
 
 
 def _fit(result: object, values: object) -> bool:
-    """Whether tangents or cotangents are None or have the shapes of the values."""
+    """Return whether tangents or cotangents are None or have the shapes of the values."""
     if not isinstance(values, (list, tuple)):
         result, values = [result], [values]
     if not isinstance(result, Sequence) or len(result) != len(values):

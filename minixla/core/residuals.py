@@ -1,4 +1,4 @@
-"""Residuals: what the second half of a reverse derivative takes from the first."""
+"""Residuals: values that the backward half of a reverse derivative takes from the forward half."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from minixla.core.shapes import Shape
 
 
 def with_fewer_residuals(forward: Graph, backward: Graph, count: int) -> tuple[Graph, Graph]:
-    """The halves of a reverse derivative, of which the second computes again what costs little.
+    """Let the backward half of a reverse derivative recompute cheap residuals.
 
-    `forward` gives `count` results and the residuals, the first inputs of `backward`. Residuals
-    that cheap operations make of others are made there anew: loops and calls keep less memory.
+    `forward` returns `count` results and the residuals, the first inputs of `backward`. Residuals
+    that cheap operations compute from others are recomputed: loops and calls store less.
     """
     residuals = forward.outputs[count:]
     sources = {*residuals, *[smaller for value in residuals for smaller in _smaller(value)]}
@@ -38,7 +38,7 @@ def with_fewer_residuals(forward: Graph, backward: Graph, count: int) -> tuple[G
 def _from(
     kept: Sequence[Value], steps: Sequence[Instruction], residuals: Sequence[Value], backward: Graph
 ) -> Graph:
-    """`backward` as a program of `kept`, of which `steps` make its residuals."""
+    """Return `backward` as a program of `kept`, with `steps` to compute its residuals."""
     inputs = {value: Value(value.shape, None, index) for index, value in enumerate(kept)}
     made, second = dict(inputs), Rewriting(backward, lambda graph: graph)
     for step in steps:
@@ -53,7 +53,7 @@ def _from(
 
 
 def _smaller(value: Value) -> list[Value]:
-    """What a value is made of, one after the other, as long as that is smaller: no broadcasts."""
+    """Follow cheap unary operations back while operands are smaller, and return these operands."""
     smaller: list[Value] = []
     while (step := value.instruction) is not None and _is_cheap(step) and len(step.operands) == 1:
         (operand,) = step.operands

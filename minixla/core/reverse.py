@@ -1,4 +1,4 @@
-"""Reverse derivatives: a trace that records how results depend on inputs, and the walk back."""
+"""Reverse mode: a trace that records the dependence of results on inputs, and the backward pass."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -15,9 +15,9 @@ from minixla.core.tracer import WrappingTracer, is_dynamic, unwrapped, wrapped
 from minixla.core.tracing import Trace, Tracer, _state, shape_of, tracing
 from minixla.core.value_types import Array, Results
 
-#: Where a cotangent goes: a node and the index of the result; None where none is wanted.
+#: The target of a cotangent: a node and the index of its result; None if it is not needed.
 Target = tuple["Node", int] | None
-#: Cotangents of results by index, and cotangents of operands, where None is zero.
+#: Cotangents of results by index, and cotangents of operands; None is zero.
 Cotangents = dict[int, Any]
 Gradients = Sequence[Any]
 Pullback = Callable[[Cotangents], Gradients]
@@ -26,9 +26,9 @@ Result = TypeVar("Result")
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """One recorded step: how to get its operands' cotangents from its results', by index.
+    """A recorded step: it maps the cotangents of its results, by index, to its operands'.
 
-    `known` is the operands and the results that a rule's pullback computes with.
+    `known` are the operands and results that the pullback of a rule uses.
     """
 
     targets: Sequence[Target]
@@ -39,13 +39,13 @@ class Node:
 
 
 class ReverseTracer(WrappingTracer):
-    """A value of the parent trace of which is known where its cotangent goes."""
+    """A value of the parent trace, and the target of its cotangent."""
 
     __slots__ = ()
 
 
 class LinearTracer(Tracer):
-    """A tangent inside a jvp rule that is being transposed: only its shape is known."""
+    """A tangent inside a jvp rule that is being transposed; only its shape is known."""
 
     __slots__ = ("target",)
 
@@ -56,16 +56,16 @@ class LinearTracer(Tracer):
         self.target = target
 
     def _mark_weak(self) -> None:
-        """A tangent is not weakly typed."""
+        """Do nothing: a tangent is not weakly typed."""
 
     def _concrete(self, wanted: str) -> NoReturn:
-        problem = f"{wanted} was asked for from a tangent that reverse mode transposes"
+        problem = f"{wanted} was required, but the value is a tangent that reverse mode transposes"
         advice = "A jvp rule must be linear in its tangents: do not branch on them."
         raise explain(DerivativeError, "jvp", problem, advice=advice)
 
 
 class ReverseTrace(Trace):
-    """Computes under the parent trace and records what the walk back needs."""
+    """Compute under the parent trace, and record steps for the backward pass."""
 
     transformation = "grad or vjp"
     forwards = True
@@ -76,11 +76,11 @@ class ReverseTrace(Trace):
         self.nodes: list[Node] = []
 
     def add_input(self, value: Array) -> ReverseTracer:
-        """A tracer for a value whose cotangent is wanted."""
+        """Return a tracer for a value whose cotangent is wanted."""
         return ReverseTracer(self, value, (Node((), None, None, None), 0))
 
     def record(self, node: Node) -> Node:
-        """Appends a step."""
+        """Append a step."""
         self.nodes.append(node)
         return node
 
@@ -98,7 +98,7 @@ class ReverseTrace(Trace):
             _state.source = previous
 
     def _under_parent(self, function: Callable[..., Result], *arguments: object) -> Result:
-        """Call a function whose operations are the parent's."""
+        """Call a function under the parent trace."""
         previous = _state.trace
         _state.trace = self.parent
         try:
@@ -126,7 +126,7 @@ class ReverseTrace(Trace):
             return self._record_jvp(operation, values, targets)
         else:
             process = self.parent.process
-            if operation.stage_operands is None:  # a trace makes itself current where it needs to
+            if operation.stage_operands is None:  # the trace makes itself current if necessary
                 results = process(operation, tuple(values))
             else:
                 results = self._under_parent(process, operation, tuple(values))
@@ -144,7 +144,7 @@ class ReverseTrace(Trace):
     def _record_jvp(
         self, operation: Operation, values: list[Array], targets: list[Target]
     ) -> Results:
-        """Records the linear operations of the jvp rule, each by its transpose."""
+        """Record the linear operations of the jvp rule, each with its transpose."""
         linear = LinearTrace(self.parent, self, operation)
         tangents = [
             None if target is None else LinearTracer(linear, shape_of(value), target)
@@ -166,7 +166,7 @@ class ReverseTrace(Trace):
         return wrapped(self, ReverseTracer, results, result_targets)
 
     def _target(self, tangent: object) -> Target:
-        """Where the cotangent of a tangent goes; that of a tuple is taken apart first."""
+        """Return the target of a tangent's cotangent; cotangents of tuples are split first."""
         if isinstance(tangent, LinearTracer):
             return tangent.target
         if isinstance(tangent, TupleValue):
@@ -179,8 +179,8 @@ class ReverseTrace(Trace):
     def pull(
         self, outputs: Sequence[Any], cotangents: Sequence[Any], inputs: Sequence[Any]
     ) -> list[Any]:
-        """The cotangents of `inputs` by `add_input` (None of others), by those of `outputs`."""
-        # On their way: for each node the cotangents of its results, by index.
+        """Return the cotangents of `inputs` (None for other values) from those of `outputs`."""
+        # Pending cotangents of each node's results, by index.
         pending: defaultdict[Node, Cotangents] = defaultdict(dict)
 
         def add(node: Node, index: int, cotangent: object) -> None:
@@ -210,7 +210,7 @@ class ReverseTrace(Trace):
 
 def refuse_reverse(operation: Operation) -> DerivativeError:
     """Return the error for an operation whose jvp rule computes results and tangents together."""
-    problem = "it has a forward derivative, but no reverse derivative"
+    problem = "the operation has a forward derivative, but no reverse derivative"
     advice = "Define a rule for the function around it with mx.custom_vjp, or use mx.jvp."
     return explain(DerivativeError, operation.builder_name, problem, advice=advice)
 
@@ -218,7 +218,7 @@ def refuse_reverse(operation: Operation) -> DerivativeError:
 def pushed_by_vjp(
     operation: Operation, primals: Sequence[Array], tangents: Sequence[Any], results: Results
 ) -> Results:
-    """The tangents of results by the transpose of a `vjp` rule, which is linear in cotangents."""
+    """Compute tangents by transposing a `vjp` rule, which is linear in cotangents."""
     flat = results if type(results) is tuple else (results,)
     trace = ReverseTrace(_state.trace)
     cotangent_tracers = [trace.add_input(zeros_like(x)) if has_tangent(x) else None for x in flat]
@@ -236,10 +236,10 @@ def _pullback(
     operands: Sequence[Any],
     *arguments: object,
 ) -> Pullback:
-    """`rule` of cotangents (a tuple where results are) and operands, by which it is sized."""
+    """Wrap a vjp `rule` as a pullback; gradients get the dynamic sizes of operands."""
     count = len(results) if type(results) is tuple else None
     are_dynamic = is_dynamic(results) if count is None else any(map(is_dynamic, results))
-    for operand in operands:  # every step asks: any(map(...)) takes twice as long
+    for operand in operands:  # this runs for every step, and any(map(...)) takes twice as long
         are_dynamic = are_dynamic or is_dynamic(operand)
 
     # Every step evaluates these annotations, so they are names.
@@ -252,7 +252,7 @@ def _pullback(
 
 
 class LinearTrace(Trace):
-    """Records the linear operations that a jvp rule applies to tangents, on a reverse trace."""
+    """Record the linear operations that a jvp rule applies to tangents, on a reverse trace."""
 
     transformation = "the transposition of a jvp rule"
     forwards = True
@@ -289,7 +289,7 @@ class LinearTrace(Trace):
         flags = [True] if operation.dependent is None else operation.dependent(linear)
         if all(flags):
             return tangents
-        # Results that no tangent reaches are values, whatever stands for the tangents.
+        # Results that do not depend on tangents are values, for every value of the tangents.
         pairs = zip(operands_or_shapes, linear, strict=True)
         point = tuple([zeros_like(operand) if flag else operand for operand, flag in pairs])
         values = self.parent.process(operation, point)

@@ -1,4 +1,4 @@
-"""Shapes of arrays (perhaps with dynamic bounds), tuples and tokens, and what has them outside."""
+"""Shapes of arrays (possibly with dynamic bounds), tuples and tokens, and shapes of host values."""
 
 import math
 import operator
@@ -16,28 +16,28 @@ from minixla.core.errors import too_large
 
 
 class _Interned:
-    """Base class of shapes: one object for each, which nobody may change."""
+    """Base class of shapes: immutable, with one object for each shape."""
 
     __slots__ = ()
     is_dynamic: bool = False
 
     def __setattr__(self, name: str, value: object = None) -> NoReturn:
-        raise AttributeError(f"a shape cannot be changed: {self!r}.{name}")
+        raise AttributeError(f"shapes are immutable: {self!r}.{name}")
 
     __delattr__ = __setattr__
 
 
 class Shape(_Interned):
-    """The shape of an array: element type, dimension sizes and which of them are bounds.
+    """The shape of an array: element type, dimension sizes, and which sizes are bounds.
 
-    There is one object for each shape, so equality is identity. A dynamic dimension's size is its
-    upper bound. Prints as XLA does: `f32[2,3]`, `s32[<=10]`.
+    There is one object for each shape, so equality is identity. The size of a dynamic dimension is
+    its upper bound. Prints as in XLA: `f32[2,3]`, `s32[<=10]`.
 
     Attributes:
-        element_type: the type of the elements, and `dtype` that of NumPy.
-        dimensions: the sizes, `rank` how many.
-        dynamic: for each dimension whether its size is only an upper bound; `is_dynamic`: any is.
-        size: the number of elements (of the bounds), `nbytes` of bytes in NumPy.
+        element_type: the type of the elements; `dtype` is NumPy's.
+        dimensions: the sizes; `rank` is their number.
+        dynamic: for each dimension, whether its size is only an upper bound; `is_dynamic`: any is.
+        size: the number of elements (for bounds, the maximum); `nbytes` is their bytes in NumPy.
         stablehlo: the type in StableHLO.
     """
 
@@ -61,23 +61,23 @@ class Shape(_Interned):
         dimensions: Iterable[int] = (),
         dynamic: Iterable[bool] | None = None,
     ) -> "Shape":
-        """Interns a shape.
+        """Intern a shape.
 
         Args:
-            element_type_: anything that `element_type` takes.
+            element_type_: any value that `element_type` accepts.
             dimensions: the sizes, each >= 0.
-            dynamic: for each dimension whether its size is only an upper bound; default: none is.
+            dynamic: for each dimension, whether its size is only an upper bound; default: False.
 
         Raises:
-            TypeError: no element type, or a size that is no integer.
-            ValueError: a negative size, or `dynamic` of another length.
-            SizeError: more bytes than 64 bits with a sign can count.
+            TypeError: the element type is invalid, or a size is not an integer.
+            ValueError: a size is negative, or `dynamic` has the wrong length.
+            SizeError: the size in bytes exceeds signed 64-bit integers.
         """
         dimensions, flags = tuple(dimensions), ()
         if dynamic is not None:
             flags = tuple(map(bool, dynamic))
             if len(flags) != len(dimensions):
-                raise ValueError(f"{len(flags)} dynamic flags for {len(dimensions)} dimensions")
+                raise ValueError(f"got {len(flags)} dynamic flags for {len(dimensions)} dimensions")
             flags = flags if any(flags) else ()
         interned = cls._interned.get((element_type_, dimensions, flags))
         if interned is not None:
@@ -85,7 +85,7 @@ class Shape(_Interned):
         declared = element_type(element_type_)
         sizes = tuple([operator.index(size) for size in dimensions])
         if any(size < 0 for size in sizes):
-            raise ValueError(f"a dimension size is negative: {list(sizes)}")
+            raise ValueError(f"dimension sizes must not be negative: {list(sizes)}")
         key = (declared, sizes, flags)
         interned = cls._interned.get(key)
         if interned is not None:
@@ -109,29 +109,29 @@ class Shape(_Interned):
         fields |= dict(_text=f"{declared.name}[{','.join(listed)}]", stablehlo=stablehlo)
         for name, value in fields.items():
             object.__setattr__(self, name, value)
-        # setdefault keeps one object when two threads make the same shape.
+        # setdefault keeps one object if two threads create the same shape.
         return cls._interned.setdefault(key, self)
 
     def with_element_type(self, other: ElementType) -> "Shape":
-        """The same dimensions with another element type."""
+        """Return the same dimensions with another element type."""
         return Shape(other, self.dimensions, self.dynamic)
 
     def with_dimensions(self, dimensions: Sequence[int]) -> "Shape":
-        """The same element type with other, static dimensions."""
+        """Return the same element type with other, static dimensions."""
         return Shape(self.element_type, dimensions)
 
     def with_size(self, index: int, size: int) -> "Shape":
-        """The same element type and static dimensions, of which one has another size."""
+        """Replace the size of one dimension; all dimensions become static."""
         return self.with_dimensions((*self.dimensions[:index], size, *self.dimensions[index + 1 :]))
 
     def with_dimension(self, index: int, size: int) -> "Shape":
-        """The same shape with one more, static, dimension at `index`."""
+        """Insert a static dimension at `index`."""
         sizes = (*self.dimensions[:index], size, *self.dimensions[index:])
         flags = (*self.dynamic[:index], False, *self.dynamic[index:]) if self.is_dynamic else None
         return Shape(self.element_type, sizes, flags)
 
     def without_dimension(self, index: int) -> "Shape":
-        """The same shape with one dimension less."""
+        """Remove one dimension."""
         sizes = self.dimensions[:index] + self.dimensions[index + 1 :]
         flags = self.dynamic[:index] + self.dynamic[index + 1 :] if self.is_dynamic else None
         return Shape(self.element_type, sizes, flags)
@@ -144,7 +144,7 @@ class Shape(_Interned):
 
 
 class TupleShape(_Interned):
-    """The shape of a tuple: its members' shapes. Prints as `(f32[], s32[4])`."""
+    """The shape of a tuple: its elements' shapes. Prints as `(f32[], s32[4])`."""
 
     __slots__ = ("elements",)
     _interned: dict[tuple["AnyShape", ...], "TupleShape"] = {}
@@ -152,10 +152,10 @@ class TupleShape(_Interned):
     elements: tuple["AnyShape", ...]
 
     def __new__(cls, elements: Iterable["AnyShape"]) -> "TupleShape":
-        """Interns a tuple shape.
+        """Intern a tuple shape.
 
         Raises:
-            TypeError: a member is no shape.
+            TypeError: an element is not a shape.
         """
         key = tuple(elements)
         interned = cls._interned.get(key)
@@ -163,7 +163,7 @@ class TupleShape(_Interned):
             return interned
         for member in key:
             if not isinstance(member, (Shape, TupleShape, TokenShape)):
-                raise TypeError(f"a member of a tuple shape must be a shape, not {member!r}")
+                raise TypeError(f"an element of a tuple shape must be a shape, not {member!r}")
         self = object.__new__(cls)
         object.__setattr__(self, "elements", key)
         return cls._interned.setdefault(key, self)
@@ -177,7 +177,7 @@ class TupleShape(_Interned):
         return _nested_text(self, "(", ")", repr)
 
     def __reduce__(self) -> tuple[object, ...]:
-        # As text, since pickling member by member would recurse.
+        # Pickle as text: pickling element by element would recurse.
         return parse_shape, (repr(self),)
 
 
@@ -188,7 +188,7 @@ class TokenShape(_Interned):
     stablehlo = "!stablehlo.token"
 
     def __new__(cls) -> "TokenShape":
-        """The one token shape."""
+        """Return the only token shape."""
         return TOKEN
 
     def __repr__(self) -> str:
@@ -198,10 +198,10 @@ class TokenShape(_Interned):
         return "TOKEN"
 
 
-# NumPy and XLA count bytes in 64 bits with a sign. XLA ends the process where that overflows, also
-# where another dimension is empty: strides are products of sizes too.
+# NumPy and XLA count bytes in signed 64-bit integers. XLA aborts on overflow, even if another
+# dimension is empty: strides are products of sizes, too.
 _MOST_BYTES = (1 << 63) - 1
-#: More bytes than this no machine of today has addresses for (five levels of page tables).
+#: Current machines cannot address more bytes than this (five levels of page tables).
 ADDRESS_SPACE = 1 << 57
 
 
@@ -219,14 +219,14 @@ def _nested_text(shape: TupleShape, opening: str, closing: str, text: Callable[[
     return "".join(parts)
 
 
-#: The one token shape.
+#: The only token shape.
 TOKEN: TokenShape = object.__new__(TokenShape)
 
 AnyShape: TypeAlias = Shape | TupleShape | TokenShape
 ShapeList: TypeAlias = Sequence[AnyShape]
 
 
-# Layouts are of no concern.
+# Layouts are ignored.
 _LAYOUT = r"(?:\{[^}]*\})?"
 _LEXEME = re.compile(
     rf"(?:(?P<open>\()|(?P<close>\)){_LAYOUT}|(?P<comma>,)|(?P<token>token\[\]){_LAYOUT}"
@@ -239,23 +239,23 @@ _SIZE = re.compile(r"(?:<=\s*)?(\d+)", re.ASCII)
 
 
 def parse_shape(text: str) -> AnyShape:
-    """The shape that XLA's notation `text` names; layouts such as `{1,0}` are ignored.
+    """Parse a shape in XLA's notation; layouts such as `{1,0}` are ignored.
 
     Args:
-        text: XLA's notation, `f32[2,3]`, or of a tuple `(f32[2], s32[])`.
+        text: XLA's notation, `f32[2,3]`, or `(f32[2], s32[])` for a tuple.
 
     Returns:
         A Shape, a TupleShape, or a TokenShape.
 
     Raises:
-        SizeError: the shape has more bytes than 64 bits can count.
+        SizeError: the size in bytes exceeds signed 64-bit integers.
         ValueError: `text` is not a shape.
 
     Example:
         >>> mx.parse_shape("f32[2,3]{1,0}").dimensions
         (2, 3)
     """
-    # An explicit stack of open tuples: nesting depth must not meet Python's recursion limit.
+    # Use an explicit stack of open tuples: nesting must not reach Python's recursion limit.
     open_tuples: list[list[AnyShape]] = []
     if not isinstance(text, str):
         raise _no_shape(repr(text), 0)
@@ -301,7 +301,7 @@ def _leaf(text: str, match: re.Match[str]) -> AnyShape:
         raise _no_shape(text, match.start())
     parts = [part.strip() for part in listed.split(",")] if listed.strip() else []
     sizes = [_SIZE.fullmatch(part) for part in parts]
-    # A longer number than 2**63 - 1 is a mistake (and slow to read).
+    # A number longer than 2**63 - 1 is a mistake (and slow to parse).
     sizes_read = [
         (int(size[1]), size[0][0] == "<") for size in sizes if size and len(size[1]) <= 19
     ]
@@ -315,15 +315,15 @@ def _no_shape(text: str, at: int) -> ValueError:
     rest = repr(text[at : at + 20]) if at < len(text) else "the end"
     return ValueError(
         f"{excerpt!r} is not a shape, such as f32[2,3] or (f32[], s32[4]): "
-        f"wrong at position {at}, where {rest} stands"
+        f"unexpected {rest} at position {at}"
     )
 
 
 class TupleValue:
-    """What a value of tuple shape is where nothing is staged; in a graph it is a traced value."""
+    """A value of tuple shape outside graphs; in a graph, tuples are traced values."""
 
-    # Its members are values of any trace, TupleValues among them. As a tangent or cotangent it may
-    # hold None, for a member whose is zero.
+    # Its elements are values of any trace, or TupleValues. As a tangent or cotangent, it may
+    # contain None for zero.
     __slots__ = ("elements",)
 
     def __init__(self, elements: Sequence[Any]) -> None:
@@ -334,26 +334,26 @@ class TupleValue:
 
 
 class DeclaredArray(np.ndarray):
-    """A NumPy array from inside, a constant of a rule: 64-bit types do not narrow."""
+    """A NumPy array created by a rule: its 64-bit types do not narrow."""
 
 
 def repeated_scalar(scalar: np.ndarray | np.generic, sizes: Sequence[int]) -> np.ndarray:
     """Return a read-only zero-stride array of the given sizes that repeats a scalar."""
-    # A view by np.broadcast_to would share memory with `scalar`, and takes six times as long.
+    # A view by np.broadcast_to would share memory with `scalar`, and take six times as long.
     return np.ndarray(sizes, scalar.dtype, scalar.tobytes(), 0, (0,) * len(sizes))
 
 
 def is_mutable(value: object) -> bool:
-    """Whether a value is a mutable JAX array (`jax.new_ref`), or JAX's tracer of one."""
-    # To test our tracers JAX would ask for their abstract value, which some do not have.
+    """Return whether a value is a mutable JAX array (`jax.new_ref`), or JAX's tracer of one."""
+    # JAX would read the abstract value of our tracers, which some do not have.
     is_plain = isinstance(value, np.ndarray) or hasattr(value, "_shape")
     return not is_plain and isinstance(value, jax.Ref)
 
 
 def shape_of_data(value: object) -> Shape | None:
-    """The shape of an array or Python scalar from outside; None where `value` is neither."""
-    # NumPy's 64-bit types narrow as `canonical_element_type` says; arrays that a backend made, and
-    # those of a rule, keep the types that they have.
+    """Return the shape of a host array or Python scalar; None for other values."""
+    # NumPy's 64-bit types narrow by `canonical_element_type`; arrays of a backend or of a rule keep
+    # their types.
     is_numpy = isinstance(value, (np.ndarray, np.generic))
     if not is_numpy and isinstance(value, (bool, int, float, complex)):
         # JAX passes Python scalars with a dtype to its rules.
@@ -370,20 +370,20 @@ def shape_of_data(value: object) -> Shape | None:
 
 
 def symbolic_sizes(value: object) -> tuple[object, ...]:
-    """The sizes of an array that are expressions of `jax.export.symbolic_shape`."""
+    """Return the sizes of an array that are expressions of `jax.export.symbolic_shape`."""
     sizes = getattr(value, "shape", None)
     if not isinstance(sizes, tuple) or getattr(value, "dtype", None) is None:
         return ()
     return tuple([size for size in sizes if not hasattr(type(size), "__index__")])
 
 
-# By identity of the array: it and its last snapshot, while someone else keeps them alive.
+# The array and its last snapshot, by the id of the array, while both are alive.
 _TAKEN: dict[int, tuple[weakref.ref[np.ndarray], weakref.ref[np.ndarray]]] = {}
 
 
 def snapshot(array: np.ndarray) -> np.ndarray:
-    """A read-only array of what `array` holds now; itself, where nobody can write to it."""
-    # Two snapshots of an unchanged array are one object, which a program that reads it holds once.
+    """Return a read-only copy of `array`; the array itself if it is not writeable."""
+    # Two snapshots of an unchanged array are the same object, which a program stores once.
     if not array.flags.writeable:
         return array
     key = id(array)

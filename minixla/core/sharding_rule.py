@@ -1,7 +1,7 @@
-"""Sharding rules: which factors the dimensions of an operation's operands and results are made of.
+"""Sharding rules: the factors of the dimensions of an operation's operands and results.
 
-`([i, k], [k, j])->([i, j]) {i=4, j=6, k=8} reduction={k}` is the rule of a matrix product: what is
-split along a factor in one tensor may be split along it in every other. Source: Shardy's
+`([i, k], [k, j])->([i, j]) {i=4, j=6, k=8} reduction={k}` is the rule of a matrix product. If a
+tensor is sharded along a factor, all other tensors may be sharded along it, too. Source: Shardy's
 `OpShardingRuleAttr` (openxla/shardy, `shardy/dialect/sdy/ir/attrs.td`).
 """
 
@@ -19,43 +19,43 @@ from minixla.core.shapes import AnyShape, ShapeList
 Dimension = tuple[int, ...]
 Tensor = tuple[Dimension, ...]
 
-#: A tensor that has no dimension of a factor.
+#: The dimension index for a tensor without the factor.
 ABSENT = -1
-#: The kinds of factors, and a mark beside the kind.
+#: The kinds of factors, and an additional mark.
 PASS_THROUGH = "pass_through"
 REDUCTION = "reduction"
 NEED_REPLICATION = "need_replication"
 PERMUTATION = "permutation"
 BLOCKED = "blocked"
-# The sets of a rule, in the order of its text, and their names there.
+# The sets of a rule, in the order of its text, and their names in the text.
 _SETS = {name: name for name in (REDUCTION, NEED_REPLICATION, PERMUTATION)}
 _SETS[BLOCKED] = "blocked_propagation"
 
-# Factors are called i, j, ..., z, z_1, z_2, ...
+# Factors are named i, j, ..., z, z_1, z_2, ...
 _LETTERS = "ijklmnopqrstuvwxyz"
 _SYMBOL = r"z_\d+|[i-z]"
 _RULE = r"\s*\(([^()]*)\)\s*->\s*\(([^()]*)\)(?:\s*\{([^{}]*)\})?(.*)"
 _DIMENSIONS = r"\[([^\[\]]*)\]"
 _SET = r"\s*(\w+)\s*=\s*\{([^{}]*)\}"
 _WRAPPED = r"\s*#sdy\.op_sharding_rule\s*<(.*)>\s*"
-_FORM = "A rule reads `([i, k], [k, j])->([i, j]) {i=4, j=6, k=8} reduction={k}`"
+_FORM = "Write a rule as `([i, k], [k, j])->([i, j]) {i=4, j=6, k=8} reduction={k}`"
 
 
 @dataclass(frozen=True, slots=True)
 class ShardingRule:
-    """The sharding rule of an operation for operands of some shapes.
+    """The sharding rule of an operation for given operand shapes.
 
-    A factor that is in none of the sets passes through: a block of the results along it follows
-    from the blocks of the operands along it.
+    A factor in none of the sets passes through: a block of the results along it depends only on
+    blocks of the operands along it.
 
     Attributes:
-        operands, results: per tensor and dimension the factors that it is made of, major to minor.
-        sizes: of each factor.
+        operands, results: the factors of each dimension of each tensor, major to minor.
+        sizes: the sizes of the factors.
         reduction: factors over which partial results are combined.
-        need_replication: factors along which the whole tensor is needed.
-        permutation: factors along which a block follows from its own and a neighbouring one, or one
-            elsewhere, at the price of a collective permutation.
-        blocked: factors along which no sharding is propagated, whatever their kind.
+        need_replication: factors along which the whole tensor is required.
+        permutation: factors along which a block depends on the same and a neighbouring block, or
+            on another block. A collective permutation moves them.
+        blocked: factors along which shardings are not propagated, of any kind.
         is_custom: whether a user stated it.
     """
 
@@ -69,31 +69,31 @@ class ShardingRule:
     is_custom: bool = False
 
     def kind(self, factor: int) -> str:
-        """The kind of a factor: `pass_through`, `reduction`, `need_replication`, `permutation`."""
+        """Return the kind of a factor: pass_through, reduction, need_replication or permutation."""
         kinds = (REDUCTION, NEED_REPLICATION, PERMUTATION)
         return next((kind for kind in kinds if factor in getattr(self, kind)), PASS_THROUGH)
 
     def check(self, operand_ranks: Sequence[int] = (), result_ranks: Sequence[int] = ()) -> None:
-        """Raises AttributeValueError where the rule breaks the rules for rules.
+        """Raise AttributeValueError if the rule is invalid.
 
         Args:
-            operand_ranks: the ranks that its operands must have; default: any.
-            result_ranks: those of its results.
+            operand_ranks: the required ranks of its operands; default: any.
+            result_ranks: the required ranks of its results; default: any.
         """
         problem = self._problem_in(self.operands, operand_ranks, "operand")
         problem = problem or self._problem_in(self.results, result_ranks, "result")
         problem = problem or self._problem_of_factors()
         if problem:
-            advice = "Each dimension has one factor or more, each factor is in one set at most."
+            advice = "Each dimension needs at least one factor; each factor is in at most one set."
             raise explain(AttributeValueError, "sharding rule", problem, [str(self)], advice)
 
     def _problem_in(self, tensors: tuple[Tensor, ...], ranks: Sequence[int], kind: str) -> str:
         if ranks and len(ranks) != len(tensors):
-            return f"it has {len(tensors)} {kind}s, and the operation {len(ranks)}"
+            return f"it has {len(tensors)} {kind}s, but the operation {len(ranks)}"
         for index, tensor in enumerate(tensors):
             factors = [*chain.from_iterable(tensor)]
             if ranks and len(tensor) != ranks[index]:
-                return f"{kind} {index} has {len(tensor)} dimensions there, and rank {ranks[index]}"
+                return f"{kind} {index} has {len(tensor)} dimensions, but rank {ranks[index]}"
             if () in tensor:
                 return f"dimension {tensor.index(())} of {kind} {index} has no factor"
             if len(set(factors)) < len(factors):
@@ -131,7 +131,7 @@ class ShardingRule:
 
     @property
     def batch_dimensions(self) -> int:
-        """How many first dimensions are in all tensors the same factors, which pass through."""
+        """The number of leading dimensions that are equal pass-through factors in all tensors."""
         count = 0
         for first, *others in zip(*self.operands, *self.results, strict=False):
             is_one = len(first) == 1 and all(other == first for other in others)
@@ -142,30 +142,30 @@ class ShardingRule:
 
     @property
     def attribute(self) -> str:
-        """The attribute of an operation that states the rule in StableHLO."""
+        """The attribute that states the rule in StableHLO."""
         return f"sdy.sharding_rule = #sdy.op_sharding_rule<{self}>"
 
     def hint(self, batch_dimensions: int = 0) -> str:
-        """What states the rule in StableHLO: see `Emitter.operation`.
+        """Return the text that states the rule in StableHLO; see `Emitter.operation`.
 
         Args:
-            batch_dimensions: along how many first dimensions XLA may split a call by itself, of
-                code that is registered for that.
+            batch_dimensions: the number of leading dimensions along which XLA may partition a
+                call of code that is registered for that.
         """
         batch = f'mhlo.frontend_attributes = {{num_batch_dims = "{batch_dimensions}"}}, '
         return f" {{{batch if batch_dimensions else ''}{self.attribute}}}"
 
     @classmethod
     def parse(cls, text: str) -> "ShardingRule":
-        """The rule of a text as `str` gives, alone or in `#sdy.op_sharding_rule<...>`.
+        """Parse a rule as printed by `str`, or inside `#sdy.op_sharding_rule<...>`.
 
         Raises:
-            AttributeValueError: the text is no rule, or the rule is not valid.
+            AttributeValueError: the text is not a rule, or the rule is invalid.
         """
         wrapped = re.fullmatch(_WRAPPED, text, flags=re.DOTALL)
         match = re.fullmatch(_RULE, wrapped[1] if wrapped else text, flags=re.DOTALL)
         if match is None:
-            _refuse(text, "it is no list of operands, results and sizes of factors")
+            _refuse(text, "it must list operands, results and sizes of factors")
         operands, results, sizes, rest = match.groups()
         rest, rest_of_mark, last = rest.rpartition(",")
         is_custom = bool(rest_of_mark) and last.strip() == "custom"
@@ -174,7 +174,7 @@ class ShardingRule:
         sets = {name: frozenset(_read_set(text, inside)) for name, inside in pairs}
         expected = [name for name in _SETS.values() if name in sets]
         if re.sub(_SET, "", rest).strip() or [name for name, _ in pairs] != expected:
-            _refuse(text, f"after the sizes stands {rest.strip()!r}")
+            _refuse(text, f"unexpected {rest.strip()!r} after the sizes")
         given_sets = {name: sets.get(written, frozenset()) for name, written in _SETS.items()}
         taken, made = (_read_tensors(text, side) for side in (operands, results))
         rule = cls(taken, made, _read_sizes(text, sizes or ""), **given_sets, is_custom=is_custom)
@@ -183,7 +183,7 @@ class ShardingRule:
 
 
 class RuleBuilder:
-    """Collects the factors of a rule; those of dimensions that get none have the size 1.
+    """Collect the factors of a rule; dimensions without factors get one of size 1.
 
     Example:
         >>> from minixla.core.shapes import Shape
@@ -211,15 +211,15 @@ class RuleBuilder:
         kind: str = PASS_THROUGH,
         blocked: bool = False,
     ) -> "RuleBuilder":
-        """Adds a factor; one of size 1 not to dimensions that have others.
+        """Add a factor; a factor of size 1 only to dimensions without other factors.
 
         Args:
-            operands: for each operand the dimension of which the factor is the next minor part,
-                or ABSENT.
+            operands: for each operand, the dimension whose next minor part is the factor, or
+                ABSENT.
             results: the same for the results.
-            size: its size.
+            size: the size of the factor.
             kind: PASS_THROUGH, REDUCTION, NEED_REPLICATION or PERMUTATION.
-            blocked: whether no sharding is propagated along it.
+            blocked: whether shardings are not propagated along it.
 
         Returns:
             This object.
@@ -239,7 +239,7 @@ class RuleBuilder:
     def same(
         self, dimension: int, size: int, kind: str = PASS_THROUGH, blocked: bool = False
     ) -> "RuleBuilder":
-        """Adds a factor which is this dimension in every tensor that has it; see `add`."""
+        """Add a factor for this dimension of every tensor that has it; see `add`."""
         every = self.operand_sizes, self.result_sizes
         operands, results = (
             [dimension if dimension < len(sizes) else ABSENT for sizes in part] for part in every
@@ -252,12 +252,12 @@ class RuleBuilder:
         kinds: Mapping[int, str] = MappingProxyType({}),
         blocked: Collection[int] = (),
     ) -> "RuleBuilder":
-        """Adds a factor for each dimension.
+        """Add a factor for each dimension.
 
         Args:
-            sizes: of the dimensions.
-            kinds: the kinds of those that do not pass through.
-            blocked: those along which no sharding is propagated.
+            sizes: the sizes of the dimensions.
+            kinds: the kinds of dimensions that do not pass through.
+            blocked: dimensions along which shardings are not propagated.
 
         Returns:
             This object.
@@ -267,10 +267,9 @@ class RuleBuilder:
         return self
 
     def resized(self, kind: str, blocked: bool = False) -> "RuleBuilder":
-        """Adds a factor for each dimension of the first operand, of its size.
+        """Add a factor for each dimension of the first operand.
 
-        Those in which the first result has another size are of the kind given, the others pass
-        through.
+        Dimensions whose size differs in the first result have the given kind; others pass through.
         """
         sizes = self.operand_sizes[0]
         pairs = enumerate(zip(sizes, self.result_sizes[0], strict=True))
@@ -278,7 +277,7 @@ class RuleBuilder:
         return self.pointwise(sizes, other, other if blocked else ())
 
     def build(self) -> ShardingRule:
-        """The rule."""
+        """Return the rule."""
         for tensor in self._tensors:
             for dimension in tensor:
                 if not dimension:
@@ -294,13 +293,13 @@ class RuleBuilder:
 
 
 def pointwise_rule(operands: ShapeList, results: AnyShape | tuple[AnyShape, ...]) -> ShardingRule:
-    """The rule of an element-wise operation: scalars among others have no factors."""
+    """Build the rule of an element-wise operation; scalars have no factors."""
     rule = RuleBuilder(operands, results)
     return rule.pointwise(rule.result_sizes[0]).build()
 
 
 def factor_symbol(factor: int) -> str:
-    """What the text calls a factor: `i` to `z`, then `z_1`, `z_2`, ..."""
+    """Return a factor's name in text: `i` to `z`, then `z_1`, `z_2`, ..."""
     last = len(_LETTERS) - 1
     return _LETTERS[factor] if 0 <= factor <= last else f"z_{factor - last}"
 
@@ -324,14 +323,14 @@ def _tensors_text(tensors: tuple[Tensor, ...]) -> str:
 
 def _read_symbols(text: str, inside: str) -> Dimension:
     if re.sub(_SYMBOL, "", inside).strip() or not inside.strip():
-        _refuse(text, f"{inside.strip()!r} is no list of factors")
+        _refuse(text, f"{inside.strip()!r} is not a list of factors")
     return tuple(map(_factor, re.findall(_SYMBOL, inside)))
 
 
 def _read_tensors(text: str, tensors: str) -> tuple[Tensor, ...]:
     between, listed = re.sub(_DIMENSIONS, "", tensors), re.findall(_DIMENSIONS, tensors)
     if between.strip(", \t\n"):
-        _refuse(text, f"between operands or results stands {between.strip()!r}")
+        _refuse(text, f"unexpected {between.strip()!r} between operands or results")
     parts = [dimension.split(",") if dimension.strip() else [] for dimension in listed]
     return tuple(tuple(_read_symbols(text, part) for part in dimension) for dimension in parts)
 
@@ -339,7 +338,7 @@ def _read_tensors(text: str, tensors: str) -> tuple[Tensor, ...]:
 def _read_set(text: str, inside: str) -> Collection[int]:
     factors = [*chain.from_iterable(_read_symbols(text, symbol) for symbol in inside.split(","))]
     if factors != sorted(set(factors)):
-        _refuse(text, f"the factors {{{inside}}} are not in order")
+        _refuse(text, f"the factors {{{inside}}} must be in order")
     return factors
 
 
@@ -347,13 +346,13 @@ def _read_sizes(text: str, inside: str) -> tuple[int, ...]:
     pairs = [pair.split("=") for pair in inside.split(",") if pair.strip()]
     for index, pair in enumerate(pairs):
         if len(pair) != 2 or not pair[1].strip().isdecimal():
-            _refuse(text, f"{'='.join(pair).strip()!r} is no size of a factor")
+            _refuse(text, f"{'='.join(pair).strip()!r} is not the size of a factor")
         if pair[0].strip() != factor_symbol(index):
             expected = factor_symbol(index)
-            _refuse(text, f"the size of {pair[0].strip()!r} stands where that of {expected} must")
+            _refuse(text, f"expected the size of {expected}, not of {pair[0].strip()!r}")
     return tuple(int(size) for _, size in pairs)
 
 
 def _refuse(text: str, problem: str) -> NoReturn:
-    advice = f"{_FORM}, as str(rule) gives it."
+    advice = f"{_FORM}, as printed by str(rule)."
     raise explain(AttributeValueError, "sharding rule", problem, [text], advice)

@@ -1,4 +1,4 @@
-"""MLIR's contexts, which take milliseconds to make, and keep all that they have read."""
+"""MLIR contexts, which take milliseconds to create and keep all the text they have parsed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ Context = TypeVar("Context")
 
 @dataclass(eq=False, slots=True)
 class SharedContexts(Generic[Context]):
-    """A context for each MiB of text, and one of its own for a longer text.
+    """A context for each MiB of text, and a separate one for longer text.
 
-    Modules of one context may be used on several threads: MLIR guards what they share.
+    Modules of one context may be used in several threads: MLIR synchronizes shared data.
     """
 
     make: Callable[[], Context]
@@ -20,7 +20,7 @@ class SharedContexts(Generic[Context]):
     _left: int = 0
 
     def context_for(self, size: int) -> Context:
-        """The context for a text of about so many bytes."""
+        """Return the context for a text of about `size` bytes."""
         if size > self.most:
             return self.make()
         if self._context is None or size > self._left:

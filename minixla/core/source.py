@@ -1,4 +1,4 @@
-"""Where in the user's program an operation was called, and by which expression."""
+"""The position of an operation's call in the user's program, and the calling expression."""
 
 import ast
 import contextlib
@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-#: The file of instructions that were read from a program, and whose source it does not tell: they
-#: name a line of its text.
+#: The file name of instructions of imported programs without source information; their lines are
+#: those of the program text.
 PROGRAM_TEXT = "<stablehlo>"
 #: The name in all code objects that represent source lines of imported programs.
 IMPORTED = "__minixla_imported__"
-# Longer texts of expressions are no help in a message.
+# Longer expressions do not help in a message.
 _LONGEST = 60
 
 
@@ -50,17 +50,17 @@ class Source(NamedTuple):
 
     @property
     def file(self) -> str:
-        """The path of the file, as Python knows it."""
+        """The path of the file in the code object."""
         return self.code.co_filename
 
     @property
     def function(self) -> str:
-        """The qualified name of the function that holds the line."""
+        """The qualified name of the function that contains the line."""
         return self.code.co_qualname
 
     @property
     def line(self) -> int:
-        """The line number, counted from 1; 0 where Python does not know it."""
+        """The line number, counted from 1; 0 if it is unknown."""
         cached = _LINES.get(id(self.code))
         if cached is None:
             if len(_LINES) >= _MOST_LISTS:
@@ -77,7 +77,7 @@ class Source(NamedTuple):
 
     @property
     def is_imported(self) -> bool:
-        """Whether an imported program names it, not code that this process ran."""
+        """True if an imported program states it, rather than code that this process ran."""
         return self.code.co_names == (IMPORTED,)
 
     def __str__(self) -> str:
@@ -88,20 +88,22 @@ class Source(NamedTuple):
         cell = notebook_cell(self.file)
         if cell is not None:
             return f"{cell}:{self.line} ({self.function})"
-        file = self.file  # as seen from the current folder, where it is below that
+        file = self.file  # relative to the current folder, if it is below it
         if os.path.isabs(file):
-            with contextlib.suppress(OSError, ValueError):  # that is gone, or on another drive
+            with contextlib.suppress(
+                OSError, ValueError
+            ):  # the folder is gone, or on another drive
                 path = os.path.relpath(file)
                 file = file if path.startswith("..") else path
         return f"{file}:{self.line} ({self.function})"
 
 
 def is_imported(source: Source | None) -> bool:
-    """Whether a position is that of an instruction of an imported program."""
+    """Return whether a position belongs to an instruction of an imported program."""
     return source is not None and source.is_imported
 
 
-#: The position of instructions of imported programs whose own position is not known.
+#: The position of instructions of imported programs without a known position.
 SOME_IMPORTED = Source(compile(IMPORTED, PROGRAM_TEXT, "exec"), 0)
 
 
@@ -112,8 +114,8 @@ def notebook_cell(file: str) -> str | None:
     return None if cell_name is None else cell_name[1]
 
 
-# The line of each instruction, of two bytes, by identity of the code object, which is kept:
-# hashing one takes longer than all else.
+# The line of each instruction (two bytes), by the id of the code object, which is kept alive:
+# hashing code objects is slow.
 _LINES: dict[int, tuple[CodeType, list[int]]] = {}
 _MOST_LISTS = 1024
 
@@ -131,13 +133,13 @@ def within_scope(source: Source | None, scope: str) -> Source | None:
     return Source(source.code, source.instruction, scope, source.caller)
 
 
-# Decorators of the standard library stand between the user's frames and ours.
+# Decorators of the standard library appear between the user's frames and ours.
 _SKIPPED: list[str] = [contextlib.__file__, functools.__file__]
-# Who calls the code in such a file is no program of the user's.
+# Callers of the code in such a file are not a user's program.
 _ENTRANCE = "entrance"
-# The user's (`python -c`), but for what dataclasses write.
+# The user's code (`python -c`), except for code that dataclasses generate.
 _TEXT = "text"
-# Neither the framework's nor the user's own: whoever calls it is of interest as well.
+# Neither the framework nor the user's code: its caller is also reported.
 _LIBRARY = "library"
 _FOLDERS_OF_LIBRARIES = [f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages")]
 _STANDARD_LIBRARY = os.path.join(os.path.dirname(os.__file__), "")
@@ -145,19 +147,19 @@ _IS_USER_FILE: dict[str, bool | str] = {"<string>": _TEXT}
 
 
 def skip_package(folder: str) -> None:
-    """Counts the code in `folder` as the framework's, not the user's."""
+    """Treat the code in `folder` as part of the framework."""
     _SKIPPED.append(os.path.join(os.path.abspath(folder), ""))
     for file in [path for path, kind in _IS_USER_FILE.items() if kind in (True, _LIBRARY)]:
         del _IS_USER_FILE[file]
 
 
 def skip_callers(file: str) -> None:
-    """Counts what calls the code in `file` as no program of the user's."""
+    """Treat callers of the code in `file` as not part of a user's program."""
     _IS_USER_FILE[file] = _ENTRANCE
 
 
 def is_user_file(file: str) -> bool:
-    """Whether the code in a file is the user's or a library's, not the framework's."""
+    """Return whether the code in a file is the user's or a library's, not the framework's."""
     return _kind_of_file(file) in (True, _TEXT, _LIBRARY)
 
 
@@ -174,15 +176,15 @@ def _kind_of_file(file: str) -> bool | str:
 
 
 def find_source(depth: int = 1) -> Source | None:
-    """The innermost frame of the caller's stack outside the framework, beyond `depth` frames.
+    """Return the innermost frame of the stack outside the framework, beyond `depth` frames.
 
-    If that frame is a library's, the source has the user's innermost frame as its caller.
+    If that frame belongs to a library, the user's innermost frame is the source's `caller`.
     """
-    # None where there is none, or an entry point, such as the command line, stands before it.
+    # It is None if no such frame exists, or if an entry point (the command line) precedes it.
     frame, kind_of = sys._getframe(depth), _IS_USER_FILE.get
     while frame is not None:
         kind = kind_of(frame.f_code.co_filename)
-        if kind is not False:  # most are the framework's
+        if kind is not False:  # most frames are the framework's
             if kind is None:
                 kind = _kind_of_file(frame.f_code.co_filename)
             if kind is True:
@@ -202,7 +204,7 @@ def _positions(frame: FrameType | None) -> Iterator[tuple[CodeType, int]]:
 def innermost_source(
     positions: Iterable[tuple[CodeType, int]], around: Source | None = None
 ) -> Source | None:
-    """Return what `find_source` finds in a stack.
+    """Return the result of `find_source` for a stack.
 
     Args:
         positions: the code object and instruction offset of each frame, the innermost first.
@@ -211,7 +213,7 @@ def innermost_source(
     library, kind_of = None, _IS_USER_FILE.get
     for code, instruction in positions:
         kind = kind_of(code.co_filename)
-        if kind is False:  # most are the framework's
+        if kind is False:  # most frames are the framework's
             continue
         if kind is None:
             kind = _kind_of_file(code.co_filename)
@@ -244,24 +246,24 @@ def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
     warnings.warn_explicit(message, category, *place, registry)
 
 
-# The names of the functions that packages offer, by the package.
+# The names of public functions, by package.
 _LIBRARIES: dict[str, set[str]] = {}
 
 
 def offer_functions(package: str, names: Iterable[str]) -> None:
-    """Has messages name functions of a package, of these names, where the user called them."""
+    """Make messages name these functions of a package if the user called them."""
     _LIBRARIES.setdefault(package, set()).update(names)
 
 
 def public_name() -> str | None:
-    """The name of a package's function that the user called and that is running, if there is one.
+    """Return the name of the running public function that the user called, if there is one.
 
-    Packages say by `offer_functions` which are theirs.
+    Packages declare their functions with `offer_functions`.
     """
     name, frame = None, sys._getframe(1)
     while frame is not None and not is_user_file(frame.f_code.co_filename):
         held = frame.f_locals.get("function"), frame.f_locals.get("self")
-        # What wraps a function holds it; else one of this name is found where it was defined.
+        # A wrapper refers to its function; otherwise, look up the name in the defining module.
         for candidate in (*held, frame.f_globals.get(frame.f_code.co_name)):
             name = _offered_name(candidate) or name
         frame = frame.f_back
@@ -279,13 +281,13 @@ def _offered_name(function: object) -> str | None:
 
 
 def given_as(value: object) -> tuple[str | None, str] | None:
-    """The name of the running function of ours, if it has one, and how the user gave it a value."""
-    # That is a place among its arguments, `x` or `arrays[1]`; None where it is not there.
+    """Return the running public function, if it has a name, and the argument path of a value."""
+    # The path is `x` or `arrays[1]`, for example; the result is None if the value is not found.
     frames, frame = [], sys._getframe(1)
     while frame is not None and not is_user_file(frame.f_code.co_filename):
         frames.append(frame)
         frame = frame.f_back
-    for each in reversed(frames):  # the function that the user called comes first
+    for each in reversed(frames):  # start with the function that the user called
         code = each.f_code
         if code.co_flags & inspect.CO_VARARGS and (public := each.f_locals.get("called")):
             place = _place_among(public, each.f_locals, value)
@@ -314,10 +316,10 @@ def _place_among(
 
 
 def _place_in(held: Any, value: object, name: str, depth: int = 4) -> str | None:  # noqa: ANN401  # containers
-    """The place of a value in what is called `name`: itself, or in a list, tuple or dictionary."""
+    """Return the path of a value in `held`, called `name`, including lists, tuples and dicts."""
     if held is value:
         return name
-    if not depth:  # a list may hold itself
+    if not depth:  # a list may contain itself
         return None
     is_list = type(held) in (list, tuple)
     members = enumerate(held) if is_list else held.items() if type(held) is dict else ()
@@ -326,14 +328,14 @@ def _place_in(held: Any, value: object, name: str, depth: int = 4) -> str | None
 
 
 class Expression(NamedTuple):
-    """A part of the user's program; the nodes that hold it, the innermost first."""
+    """A part of the user's program, and the nodes that contain it, the innermost first."""
 
     node: ast.AST
     parents: tuple[ast.AST, ...]
 
 
 def running_expression(source: Source | None) -> Expression | None:
-    """The expression that the instruction of a source evaluates; None where nobody knows."""
+    """Return the expression that the instruction of a source evaluates; None if unknown."""
     if source is None or source.is_imported:
         return None
     place = next(islice(source.code.co_positions(), source.instruction // 2, None), (None,))
@@ -341,16 +343,16 @@ def running_expression(source: Source | None) -> Expression | None:
         return None
     try:
         tree = ast.parse("".join(linecache.getlines(source.file)))
-    except (SyntaxError, ValueError, RecursionError):  # the file has changed, or is no Python
+    except (SyntaxError, ValueError, RecursionError):  # the file has changed, or is not Python
         return None
     names, expression = ("lineno", "end_lineno", "col_offset", "end_col_offset"), None
     expressions = [Expression(tree, ())]
-    for each in expressions:  # outer before inner: the innermost at the place is found last
+    for each in expressions:  # outer before inner: the innermost match is the last
         node, parents = each
         expressions += [Expression(c, (node, *parents)) for c in ast.iter_child_nodes(node)]
         if tuple([getattr(node, name, None) for name in names]) == place:
             expression = each
-            if isinstance(node, ast.JoinedStr):  # its parts have its place in Python 3.11
+            if isinstance(node, ast.JoinedStr):  # in Python 3.11 its parts have the same position
                 break
     if expression is not None and isinstance(expression.node, ast.FormattedValue):
         return Expression(expression.parents[0], expression.parents[1:])
@@ -358,7 +360,7 @@ def running_expression(source: Source | None) -> Expression | None:
 
 
 def text_of(node: ast.AST) -> str:
-    """A node as it is written; shortened where it is long."""
+    """Return the source text of a node, shortened if it is long."""
     text = ast.unparse(node)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 

@@ -1,4 +1,4 @@
-"""The StableHLO text of a graph."""
+"""StableHLO text of a graph."""
 
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
@@ -16,52 +16,52 @@ from minixla.core.shapes import TOKEN, AnyShape, TupleShape
 from minixla.core.source import Source
 from minixla.core.tracing import nested
 
-# Up to here a constant is printed as a readable list; larger ones as hexadecimal bytes.
+# Constants up to this size are printed as a readable list; larger ones as hexadecimal bytes.
 _READABLE = 32
 _CONSTANT = re.compile(r"\s*\S+ = (stablehlo|sdy)\.constant")
 
-#: Of several values, each the dimensions from the one that varies fastest in memory.
+#: For each value, its dimensions from the fastest to the slowest in memory.
 Layouts = Sequence[Sequence[int]]
 
 
 class Emitter:
-    """Writes functions, operations and regions; operations' `stablehlo` rules call it."""
+    """Write functions, operations and regions; called by the `stablehlo` rules of operations."""
 
-    #: Whether the program is to run in this process, so that `host_call` may be used.
+    #: True if the program will run in this process, so that `host_call` may be used.
     calls_host = False
-    #: `host_call(function, operands, shapes, results, has_side_effect)`: a call of a function of
-    #: NumPy arrays, which gives one for each of `results`; if it has a side effect, once, in order.
+    #: `host_call(function, operands, shapes, results, has_side_effect)`: call a function of NumPy
+    #: arrays that returns one array for each of `results`; with a side effect, once and in order.
     host_call: Callable[..., list[str]]
-    #: Whether `main`, too, takes and gives a token where the program has side effects.
+    #: True if `main` also takes and returns a token if the program has side effects.
     threads_main = False
-    #: Whether shardings write their meshes out, where the text goes into another module.
+    #: True if shardings contain their meshes, for text that becomes part of another module.
     inlines_meshes = False
-    #: Over how many devices the program that it is for may be split.
+    #: The number of devices over which the program may be sharded.
     device_count = 1
-    #: The ids of programs whose calls stay calls where compilers would write the program instead.
+    #: The ids of programs whose calls must not be inlined for compilers.
     apart: Collection[int] = ()
 
     def __init__(
         self, locations: bool = False, prefix: str = "", platform: str | None = None
     ) -> None:
-        """A module, with the user's lines (`locations`), whose functions' names have a `prefix`."""
-        #: What it is for (`cpu`), whose slow paths operations may avoid; None for any.
+        """Start a module, with the user's lines (`locations`) and a `prefix` for function names."""
+        #: The platform (`cpu`), whose slow paths operations may avoid; None for any.
         self.platform = platform
-        #: The user's line of the operation that is being written, where lines are carried.
+        #: The user's line of the current operation, if locations are written.
         self.source: Source | None = None
         self._prefix = prefix
         self._lines: list[str] = []
         self._count = 0
         self._location = ""
-        # What is written after an instruction, by its place.
+        # The location after an instruction, by its position.
         self._locations: dict[Hashable, tuple[str, Source]] | None = {} if locations else None
-        # By identity. An operation may make a graph while it is written: the graph is held here, as
-        # another could have its identity once it was freed.
+        # Symbols by id. An operation may create a graph while it is written. Keep the graph alive,
+        # as another graph could get its id otherwise.
         self._symbols: dict[int, tuple[str, Graph]] = {}
         self._pending: list[Graph] = []
         self._names = {f"{prefix}main"}
         self._token: str | None = None
-        # The meshes that are named, by their names and their own.
+        # The named meshes by name.
         self._meshes: dict[str, Any] = {}
 
     def module(
@@ -70,10 +70,10 @@ class Emitter:
         functions: Mapping[str, tuple[Graph, bool]] | None = None,
         attributes: Mapping[str, str] = MappingProxyType({}),
     ) -> str:
-        """The whole module, whose function `main` computes `graph`.
+        """Return the whole module, whose function `main` computes `graph`.
 
-        `functions` are all that stand in it, in order, by name, and whether they are public, where
-        they are not that alone and what it calls; `attributes` what is written of some of them.
+        `functions` are all functions of the module, in order, by name, and whether they are public;
+        default: `main` and the functions that it calls. `attributes` are attributes of functions.
         """
         header = f"module @{identifier(graph.name)} {{"
         functions = functions or {f"{self._prefix}main": (graph, True)}
@@ -92,11 +92,11 @@ class Emitter:
         meshes = [f"  sdy.mesh {symbol_text(name)} = {mesh}" for name, mesh in self._meshes.items()]
         places = enumerate((self._locations or {}).values())
         aliases = [f"#loc{number} = {_location(source)}" for number, (_, source) in places]
-        # The parser would come back to lines that it knows only at the end.
+        # The parser would return to lines that it only finds at the end.
         return "\n".join([*aliases, header, *meshes, *texts, "}"]) + "\n"
 
     def function(self, graph: Graph) -> str:
-        """The symbol of a private function that computes `graph`; one for each graph."""
+        """Return the symbol of a private function that computes `graph`; one for each graph."""
         symbol, _ = self._symbols.get(id(graph), (None, None))
         if symbol is None:
             stem = symbol = self._prefix + identifier(graph.name)
@@ -109,7 +109,7 @@ class Emitter:
         return symbol_text(symbol)
 
     def sharding(self, sharding: Any) -> str:  # noqa: ANN401  # see Annotations
-        """A sharding as texts of Shardy's operations hold it, its mesh by name where it has one."""
+        """Write a sharding for Shardy's operations; a named mesh is referenced by name."""
         name = sharding.mesh_name
         if name is None or self.inlines_meshes:
             return sharding.text(None)
@@ -119,23 +119,23 @@ class Emitter:
         return sharding.text(name)
 
     def shardings(self, shardings: Sequence[Any]) -> str:
-        """The attribute that holds the shardings of several values."""
+        """Write the attribute with the shardings of several values."""
         return f"#sdy.sharding_per_value<[{', '.join(map(self.sharding, shardings))}]>"
 
     def _placed(self, type_: str, sharding: Any) -> str:  # noqa: ANN401  # see Annotations
-        """The type of a function's argument or result, with its sharding where it has one."""
+        """Write the type of a function's argument or result, with its sharding if it has one."""
         if sharding is None:
             return type_
         return f"{type_} {{sdy.sharding = #sdy.sharding{self.sharding(sharding)}}}"
 
     def _annotate(self, results: Sequence[Value], notes: Annotations) -> None:
-        """Adds what is said of its results to the operation that was written last."""
+        """Add annotations of its results to the last operation."""
         shardings, texts = [notes.values.get(value) for value in results], []
         first = next((sharding for sharding in shardings if sharding is not None), None)
         if first is not None:
             for index, (value, sharding) in enumerate(zip(results, shardings, strict=True)):
                 shardings[index] = sharding or first.saying_nothing(value.shape)
-            # Where side effects are in order, a token comes before the results.
+            # If side effects are in order, a token precedes the results.
             is_threaded = self._lines[-1].partition(" = ")[0].count("%") > len(results)
             shardings = [first.saying_nothing(TOKEN)] * is_threaded + shardings
             texts.append(f"sdy.sharding = {self.shardings(shardings)}")
@@ -151,16 +151,16 @@ class Emitter:
         self._lines[-1] = text + after
 
     def name(self, prefix: str = "") -> str:
-        """A fresh SSA name."""
+        """Return a fresh SSA name."""
         self._count += 1
         return f"%{prefix}{self._count}"
 
     def line(self, text: str) -> None:
-        """Appends one operation, written out by the caller, with the current location."""
+        """Append the text of one operation, with the current location."""
         self._lines.append(f"    {text}{self._location}")
 
     def same_shape(self, operation: str, operands: Sequence[str], shape: AnyShape) -> list[str]:
-        """An operation in short form whose operands and result all have `shape`."""
+        """Append an operation in short form whose operands and result all have `shape`."""
         name = self.name()
         self.line(f"{name} = {operation} {', '.join(operands)} : {shape.stablehlo}")
         return [name]
@@ -175,11 +175,11 @@ class Emitter:
         hints: str = "",
         **attributes: str | float | Sequence[Any] | None,
     ) -> list[str]:
-        """An operation in generic form, by its full name; returns the names of its results.
+        """Append an operation in generic form, by its full name; return the names of its results.
 
-        `operands` are SSA names of values of `shapes`, `results` the results' shapes, `regions`
-        texts made by `region`, `hints` attributes that are not the operation's own
-        (`{mhlo.sharding = "..."}`); the others are as `attribute_text` says, None leaves one out.
+        `operands` are SSA names of values with `shapes`, and `results` the results' shapes.
+        `regions` are texts from `region`. `hints` are additional attributes (`{mhlo.sharding =
+        "..."}`). Other attributes are values for `attribute_text`; None omits one.
         """
         names = [self.name() for _ in results]
         pairs = [f"{k} = {attribute_text(v)}" for k, v in attributes.items() if v is not None]
@@ -195,7 +195,7 @@ class Emitter:
         return names
 
     def constant(self, literal: Literal, operation: str = "stablehlo.constant") -> str:
-        """A constant."""
+        """Append a constant."""
         name = self.name()
         self.line(f"{name} = {operation} {literal_text(literal)}")
         return name
@@ -215,16 +215,16 @@ class Emitter:
         hints: str = "",
         aliases: Mapping[int, int] | None = None,
     ) -> list[str]:
-        """A call of the compiled code that has the name `target`; see `operation`.
+        """Append a call of the compiled code named `target`; see `operation`.
 
-        `config` is what the code is told, in MLIR's notation, `layouts` are those of operands and
-        of results, row-major where they are None. Errors name `operation`, where it is more than
-        the call. `aliases` are results that are written into the memory of operands, by these.
+        `config` is its configuration in MLIR's notation. `layouts` are those of operands and of
+        results; None is row-major. Errors name `operation` if it is not only the call. `aliases`
+        map operands to results that overwrite their memory.
         """
         self.foreign_call(target, operation)
         texts: Iterable[str | None] = map(_layouts_text, (shapes, results), layouts)
         if any(isinstance(shape, TupleShape) for shape in (*shapes, *results)):
-            texts = None, None  # tuples have no layouts, and either all values have them or none
+            texts = None, None  # tuples have no layouts; all values must have one, or no value
         taken, made = texts
         return self.operation(
             "stablehlo.custom_call",
@@ -242,17 +242,17 @@ class Emitter:
         )
 
     def foreign_call(self, target: str, operation: Operation | None = None) -> None:
-        """Notes that the next operation calls compiled code; see `custom_call`."""
+        """Record that the next operation calls compiled code; see `custom_call`."""
 
     def take_token(self) -> str:
-        """The token of the last side effect so far; what has one takes it and gives the next."""
+        """Return the token of the last side effect; operations take it and give the next one."""
         if self._token is None:
             self._token = self.name()
             self.line(f"{self._token} = stablehlo.create_token : !stablehlo.token")
         return self._token
 
     def give_token(self, names: Sequence[str]) -> Sequence[str]:
-        """Notes the first of `names` as the token of the last side effect; returns the others."""
+        """Record the first of `names` as the token of the last side effect; return the others."""
         self._token = names[0]
         return names[1:]
 
@@ -263,12 +263,12 @@ class Emitter:
         token: str | None = None,
         operands: Sequence[str] | None = None,
     ) -> str:
-        """The text of a region with one block that computes `graph`, ended by `terminator`.
+        """Return the text of a region with one block that computes `graph`, ended by `terminator`.
 
-        `token` says where side effects are in order with those outside: None, `parameter` (the
-        first parameter and result is a token), `captured` (the block reads that before it, and its
-        first result is a token) or `read` (a parameter, but no result). `operands` are names of
-        values outside that its inputs are; by default they are the block's parameters.
+        `token` orders side effects with those outside, unless it is None. With `parameter`, the
+        first parameter and the first result are tokens. With `captured`, the block reads the
+        previous token, and its first result is a token. With `read`, only a parameter is a token.
+        `operands` are names of outside values for its inputs; default: the block's parameters.
         """
         outer, self._lines, before = self._lines, [], self._token
         parameters = operands or [self.name("r") for _ in graph.inputs]
@@ -282,7 +282,7 @@ class Emitter:
         return f"{{\n    ^bb0({header}):\n{body}\n    }}"
 
     def expand(self, graph: Graph, operands: Sequence[str]) -> list[str]:
-        """Writes `graph` in place of one operation, at its location; returns the results' names."""
+        """Write `graph` in place of one operation, at its location; return the results' names."""
         location, locations = self._location, self._locations
         self._locations = None
         try:
@@ -314,7 +314,7 @@ class Emitter:
     def _block(
         self, graph: Graph, parameters: Sequence[str], terminator: str, gives_token: bool
     ) -> str:
-        """Writes the instructions of a block and its end; returns the types of its results."""
+        """Write the instructions of a block and its end; return the types of its results."""
         results, types = self._body(graph, parameters), list(graph.output_shapes)
         if gives_token:
             results, types = [self.take_token(), *results], [TOKEN, *types]
@@ -330,7 +330,7 @@ class Emitter:
         for instruction in graph.instructions:
             operands: list[str] = []
             shapes: list[AnyShape] = []
-            for value in instruction.operands:  # in less time than list comprehensions
+            for value in instruction.operands:  # faster than list comprehensions
                 operands.append(names[value])
                 shapes.append(value.shape)
             if locations is not None:
@@ -343,7 +343,7 @@ class Emitter:
             made = instruction.results
             if notes is not None and not placed.isdisjoint(made):
                 self._annotate(made, notes)
-            if len(results) == len(made) == 1:  # in less time than the general form
+            if len(results) == len(made) == 1:  # faster than the general form
                 names[made[0]] = results[0]
             else:
                 names.update(zip(made, results, strict=True))
@@ -355,14 +355,14 @@ def _location(source: Source) -> str:
     """Return the MLIR location of a source position, inside the names of its scopes."""
     # The parser does not accept an alias inside a named location.
     place, caller = f"{quoted(source.file)}:{source.line}:0", source.caller
-    if caller is not None:  # XLA drops the positions of calls that do not name the functions
+    if caller is not None:  # XLA drops positions of calls without function names
         user = f"{quoted(caller.function)}({_location(caller._replace(scope=''))[4:-1]})"
         place = f"callsite({quoted(source.function)}({place}) at {user})"
     return f"loc({quoted(source.scope)}({place}))" if source.scope else f"loc({place})"
 
 
 def quoted(text: str, escape: str = "02X") -> str:
-    """`text` as a string in MLIR, with its quotes; `escape` formats a byte after a backslash."""
+    """Quote a string for MLIR; `escape` formats a byte after a backslash."""
     safe = text.replace("\\", "\\\\").replace('"', '\\"')
     if safe.isprintable():
         return f'"{safe}"'
@@ -376,13 +376,13 @@ def _escaped(character: str, escape: str) -> str:
 
 
 def bytes_text(value: bytes) -> str:
-    """Bytes as a string in MLIR, with its quotes."""
+    """Quote bytes as a string for MLIR."""
     characters = [chr(x) if 32 <= x < 127 and x not in b'"\\' else f"\\{x:02X}" for x in value]
     return f'"{"".join(characters)}"'
 
 
 def unquoted(text: str) -> str:
-    """The text that a string in MLIR, without its quotes, stands for."""
+    """Unescape an MLIR string without its quotes."""
     if "\\" not in text:
         return text
     return _ESCAPE.sub(_character, text.encode()).decode(errors="replace")
@@ -399,12 +399,12 @@ _BARE = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)
 
 
 def symbol_text(name: str) -> str:
-    """A reference to a function or a mesh, or its declaration: `@name`, `@"another name"`."""
+    """Write a reference to, or the declaration of, a function or mesh: `@name`, `@"a name"`."""
     return f"@{name if _BARE.fullmatch(name) else quoted(name)}"
 
 
 def identifier(name: str, others: str = "") -> str:
-    """A name made of letters, `_`, digits and `others`; it begins with a letter or `_`."""
+    """Return a name of letters, `_`, digits and `others`; it begins with a letter or `_`."""
     cleaned = re.sub(rf"[^\w{others}]", "_", name, flags=re.ASCII)
     return cleaned if re.match("[A-Za-z_]", cleaned) else f"_{cleaned}"
 
@@ -419,10 +419,10 @@ def _parameters(names: Sequence[str], types: Iterable[str], token: str | None) -
 
 
 def attribute_text(value: str | float | Sequence[Any]) -> str:
-    """An attribute in MLIR's notation.
+    """Write an attribute in MLIR's notation.
 
-    Strings are taken as MLIR text already; integers become `i64`, floats `f32`, sequences of
-    integers or booleans dense arrays, sequences of pairs dense 2-D `i64` elements.
+    Strings are MLIR text already. Integers become `i64` and floats `f32`. Sequences of integers or
+    booleans become dense arrays, and sequences of pairs dense 2-D `i64` elements.
     """
     if isinstance(value, str):
         return value
@@ -441,7 +441,7 @@ def attribute_text(value: str | float | Sequence[Any]) -> str:
 
 
 def _layouts_text(shapes: Sequence[AnyShape], orders: Layouts | None) -> str:
-    """Layouts of arrays and tokens, by default row-major ones."""
+    """Write layouts of arrays and tokens, row-major by default."""
     if orders is None:
         orders = [range(getattr(shape, "rank", 0))[::-1] for shape in shapes]
     texts = [f"dense<{list(x) if x else ''}> : tensor<{len(x)}xindex>" for x in orders]
@@ -459,9 +459,9 @@ def _aliases_text(aliases: Mapping[int, int], results: int) -> str | None:
 
 
 def real_text(value: SupportsFloat) -> str:
-    """A real number of a NumPy or ml_dtypes type in MLIR's notation."""
+    """Write a real number of a NumPy or ml_dtypes type in MLIR's notation."""
     number = float(value)
-    if number - number == 0:  # finite: a double's shortest form is exact for narrower types too
+    if number - number == 0:  # finite: the shortest form in f64 is exact for narrower types, too
         return _float_text(number)
     raw = np.asarray(value)
     return f"0x{int.from_bytes(raw.tobytes(), 'little'):0{2 * raw.itemsize}X}"
@@ -474,7 +474,7 @@ def _float_text(number: float) -> str:
 
 
 def literal_text(literal: Literal) -> str:
-    """A constant as an MLIR elements attribute with its type: `dense<1.0> : tensor<4xf32>`."""
+    """Write a constant as MLIR elements with its type: `dense<1.0> : tensor<4xf32>`."""
     shape, text = literal.shape, ""
     if literal.is_splat:
         text = nested_text(literal.scalar, shape.element_type)
@@ -488,7 +488,7 @@ def literal_text(literal: Literal) -> str:
 def nested_text(
     array: np.ndarray, kind: ElementType, real: Callable[..., str] = real_text, brackets: str = "[]"
 ) -> str:
-    """A number, or those of an array, rows in brackets, real ones as `real` writes them."""
+    """Write a scalar or an array, with rows in brackets and real numbers formatted by `real`."""
     if array.ndim > 0:
         rows = ", ".join([nested_text(row, kind, real, brackets) for row in array])
         return f"{brackets[0]}{rows}{brackets[1]}"

@@ -1,4 +1,4 @@
-"""What each thread is doing: its current trace, and the user's line that it works for."""
+"""Thread-local state: the current trace, and the user's line being processed."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ def set_current_trace(trace: jax.core.Trace) -> None:
 
 
 class ThreadState(threading.local):
-    """The state of one thread; class attributes are what a new thread starts with."""
+    """The state of one thread; class attributes are initial values."""
 
-    #: The current trace. It is read from JAX, whose stack of traces is the only one.
+    #: The current trace. It is read from JAX, which has the only stack of traces.
     trace: Any = property(
         lambda self: current_trace(), lambda self, trace: set_current_trace(trace)
     )
-    #: The names of JAX's open scopes, joined by slashes; the engine replaces it by a property.
+    #: The names of JAX's open scopes, joined by slashes; the engine replaces it with a property.
     scope: str = ""
-    #: The line that new instructions and errors name, while an instruction recorded earlier is
-    #: being transformed; None: the line at which the user's program is.
+    #: The line for new instructions and errors while a recorded instruction is transformed; None:
+    #: the running line of the user's program.
     source: Source | None = None
-    #: The named axes that the function being traced is mapped over, innermost last, as pairs of
-    #: name and what the transformation knows of the axis.
+    #: The named axes that the traced function is mapped over, innermost last, as pairs of name and
+    #: information of the transformation.
     axes: tuple[tuple[Hashable, Any], ...] = ()
-    #: The mesh of devices that specs of layouts are about where they name none.
+    #: The default mesh of devices for sharding specs.
     mesh: Any = None
-    #: None, or what is being looked for while programs run (`debug_nans`, `checking_leaks`):
-    #: functions are traced anew for each value, and derivative rules run through its `pull`, `jvp`.
+    #: None, or the active check of running programs (`debug_nans`, `checking_leaks`). Functions are
+    #: traced again for each value, and derivative rules run through its `pull` and `jvp`.
     #: `differentiates` and `batches` are called before each rule.
     watch: Any = None
-    #: The rules of legalization that are switched off, as pairs of platform and name.
+    #: The disabled rules of legalization, as pairs of platform and name.
     disabled_rules: frozenset[tuple[str, str]] = frozenset()
-    #: How many frames the framework takes for functions that are traced within each other.
+    #: The number of framework frames of nested traced functions.
     own_frames: int = 0
-    #: Whether the garbage collector, which pauses, is to be started again.
+    #: True if the paused garbage collector must be restarted.
     collects: bool = False
 
     def __reduce__(self) -> str:
@@ -60,8 +60,8 @@ class ThreadState(threading.local):
 
 
 state = ThreadState()
-#: The threads that are within some transformation: in all others the default evaluator is current.
-#: Where there are none, as most often, nobody need ask for this thread's.
+#: The threads inside a transformation; in all others the default evaluator is current. If it is
+#: empty, which is the most common case, the thread id is not needed.
 transforming: set[int] = set()
 
 
@@ -77,13 +77,14 @@ def held(name: str, value: object) -> Iterator[None]:
 
 
 def at_own_lines() -> AbstractContextManager[None]:
-    """Inside a `with` block instructions and errors name the user's line that runs, of a rule."""
+    """Make instructions and errors inside a `with` block name the running line of a user's rule."""
     return held("source", None)
 
 
 def restore_state(trace: jax.core.Trace, own_frames: int) -> None:
-    """Makes a thread's state what it was, where Ctrl-C may have come while a trace was ending."""
-    # Python may raise KeyboardInterrupt as it enters a function: the end of a `with` block, too.
+    """Restore a thread's state after Ctrl-C while a trace was ending."""
+    # Python may raise KeyboardInterrupt on entry of a function, including the end of a `with`
+    # block.
     state.trace = trace
     state.own_frames = own_frames
     if not own_frames:

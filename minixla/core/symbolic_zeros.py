@@ -63,7 +63,7 @@ class ZeroTrace(Trace):
         return ([], True) if self.is_own(value) else ([value], False)
 
     def output_apart(self, value: ArrayLike) -> tuple[list[Any], bool]:
-        """As above; a program returns a constant where no derivative reaches an output."""
+        """Split an output; constants are zeros if no derivative reaches the output."""
         is_constant = _can_be_zero(shape_of(value)) and _is_zero_constant(value)
         return ([], True) if is_constant else self.taken_apart(value)
 
@@ -111,7 +111,7 @@ class ZeroTrace(Trace):
     def _gives_zeros(
         self, operation: Operation, operands: Sequence[object], zero: Sequence[bool]
     ) -> bool:
-        """Whether an operation that is linear in the marked operands returns zeros."""
+        """Return whether an operation that is linear in the marked operands returns zeros."""
         if operation.computations:
             # A computation of scalars is linear if it maps zeros to zeros.
             zeros = [
@@ -151,13 +151,13 @@ def _is_inexact(computation: Graph) -> bool:
 
 
 def _makes_zeros(computation: Graph) -> bool:
-    """Whether a computation of scalars is known to map zeros to zeros."""
+    """Return whether a computation of scalars is known to map zeros to zeros."""
     known = (True,) * len(computation.inputs)
     return all(entered_graph(computation, ZeroTrace(None), known).known)
 
 
 def _is_zero_constant(value: object) -> bool:
-    """Whether a value is known to hold only zeros: a scalar, or a constant of a program."""
+    """Return whether a value is known to contain only zeros: a scalar, or a constant."""
     literal = getattr(getattr(value, "_value", None), "literal", None)
     if literal is not None:
         return literal.is_splat and not literal.scalar
@@ -175,7 +175,7 @@ def _zero(trace: ZeroTrace, value: object) -> Array:
 
 
 def _can_be_zero(shape: AnyShape) -> bool:
-    """Whether the shape is enough to build an array of zeros."""
+    """Return whether the shape suffices to build an array of zeros."""
     return type(shape) is Shape and not shape.is_dynamic and shape.element_type.is_inexact
 
 
@@ -209,7 +209,7 @@ def pullback_by(
     outputs: Sequence[object],
     inputs: Sequence[object],
 ) -> Pullback:
-    """A pullback (`Operation.linearize`) by what takes cotangents of the marked `outputs`."""
+    """Build a pullback (`Operation.linearize`) from a function of the marked cotangents."""
 
     def pullback(cotangents: Cotangents) -> Gradients:
         marked = list(compress(enumerate(results), outputs))
@@ -222,7 +222,7 @@ def pullback_by(
 def call_vjp_graphs(
     graphs: ReverseGraphs, operands: Sequence[Array]
 ) -> tuple[tuple[Any, ...], Pullback]:
-    """Runs the forward half; returns the results and the pullback that runs the other."""
+    """Run the forward half; return the results and the pullback, which runs the other half."""
     call, count = role("call"), len(graphs.active_outputs)
     everything = call(graphs.forward, *operands)
     results, residuals = everything[:count], everything[count:]

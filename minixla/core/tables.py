@@ -1,4 +1,4 @@
-"""Tables for terminals, notebooks and JSON, and the base class of reports that print as one."""
+"""Tables for terminals, notebooks and JSON, and the base class of printed reports."""
 
 import math
 import shutil
@@ -14,7 +14,7 @@ _NUMERIC = set("0123456789.+-e,")
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401  # JSON
-    """The value as JSON holds it: infinities and NaN as strings, complex numbers as pairs."""
+    """Convert a value to JSON types: infinities and NaN to strings, complex numbers to pairs."""
     if hasattr(value, "_asdict"):  # a NamedTuple
         value = value._asdict()
     if isinstance(value, dict):
@@ -28,7 +28,7 @@ def plain(value: Any) -> Any:  # noqa: ANN401  # JSON
 
 
 def shown_number(value: float | None) -> str:
-    """Three digits; whole numbers as they are; nothing for None."""
+    """Format a number with three digits; integers exactly, None as an empty string."""
     if value is None:
         return ""
     if abs(value) < 1e6 and value == int(value):
@@ -37,18 +37,18 @@ def shown_number(value: float | None) -> str:
 
 
 class Table(NamedTuple):
-    """Rows of cells below their header; marked ones, by number, stand out in HTML."""
+    """Rows of cells below their header; rows in `marked` are highlighted in HTML."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     marked: Collection[int] = ()
 
     def text(self, width: int | None = None) -> str:
-        """Columns one beside the other; those of numbers to the right, empty ones left out.
+        """Return aligned columns; numeric columns are right-aligned, empty ones omitted.
 
         Args:
-            width: of the lines. Words of wide columns go to more lines, and the last columns below
-                the others, beside the first one; default: as wide as they are.
+            width: the width of the lines. Wide columns are wrapped, and the last columns are moved
+                below the others, next to the first one. Default: no limit.
         """
         columns = [
             column for column in zip(self.header, *self.rows, strict=True) if any(column[1:])
@@ -68,7 +68,7 @@ class Table(NamedTuple):
         )
 
     def html(self) -> str:
-        """The table in HTML."""
+        """Return the table as HTML."""
         text = ""
         for number, row in enumerate([self.header, *self.rows], -1):
             style = ' style="font-weight:bold;color:#b00020"' if number in self.marked else ""
@@ -78,7 +78,7 @@ class Table(NamedTuple):
         return f"<table>{text}</table>"
 
 
-# Columns of text are not made narrower than this, but for words that are shorter.
+# The minimum width of text columns, unless all words are shorter.
 _LEAST = 12
 _GAP = 2
 
@@ -88,7 +88,7 @@ def _is_numeric(column: Sequence[str]) -> bool:
 
 
 def _least_width(column: Sequence[str]) -> int:
-    """How narrow a column can be: numbers and short words are not broken."""
+    """Return the minimum width of a column: numbers and short words are not broken."""
     if _is_numeric(column):
         return max(map(len, column))
     words = [word for cell in column for word in cell.split()]
@@ -96,7 +96,7 @@ def _least_width(column: Sequence[str]) -> int:
 
 
 def _blocks(least: Sequence[int], width: int) -> list[Sequence[int]]:
-    """The columns, by number, that stand beside each other; the first begins all blocks."""
+    """Split columns, by index, into blocks side by side; all blocks start with the first."""
     blocks: list[list[int]] = [[]]
     for number, size in enumerate(least):
         taken = sum([least[block] + _GAP for block in blocks[-1]])
@@ -107,7 +107,7 @@ def _blocks(least: Sequence[int], width: int) -> list[Sequence[int]]:
 
 
 def _narrow(widths: list[int], least: Sequence[int], block: Sequence[int], width: int) -> None:
-    """Takes from the widest columns until those of a block fit."""
+    """Narrow the widest columns until those of a block fit."""
     excess = sum([widths[index] + _GAP for index in block]) - _GAP - width
     while excess > 0:
         able = [index for index in block if widths[index] > least[index]]
@@ -118,7 +118,7 @@ def _narrow(widths: list[int], least: Sequence[int], block: Sequence[int], width
 
 
 def _lines(columns: Sequence[Sequence[str]], widths: Sequence[int]) -> list[str]:
-    """The lines of a table, cells broken where they are wider than their column."""
+    """Return the lines of a table; cells wider than their column are wrapped."""
     aligned = [str.rjust if _is_numeric(column) else str.ljust for column in columns]
     lines = []
     for cells in zip(*columns, strict=True):
@@ -130,7 +130,7 @@ def _lines(columns: Sequence[Sequence[str]], widths: Sequence[int]) -> list[str]
 
 
 def _broken(cell: str, width: int) -> list[str]:
-    """A cell in lines; what stands before its first word, its depth, begins all of them."""
+    """Wrap a cell; its indentation is repeated in all lines."""
     if len(cell) <= width:
         return [cell]
     indent = cell[: len(cell) - len(cell.lstrip())][: width // 2]
@@ -144,13 +144,13 @@ def terminal_width() -> int | None:
 
 
 class Report(ABC):
-    """What is shown as text or HTML: a title, tables, and notes below them."""
+    """Base class of reports in text or HTML: a title, tables, and notes below them."""
 
     @abstractmethod
     def _shown(self) -> tuple[str, list[Table], list[str]]: ...
 
     def as_dict(self) -> dict[str, Any]:
-        """The report as JSON holds it: infinities and NaN as strings."""
+        """Return the report as JSON types: infinities and NaN as strings."""
         more = {name: getattr(self, name) for name in ("ok", "verdict") if hasattr(self, name)}
         return plain(vars(self) | more)
 
@@ -168,4 +168,4 @@ class Report(ABC):
         return f"<div><b>{escape(title)}</b>{parts}</div>"
 
 
-#: The kinds of programs of a check: a function, and its derivatives along directions.
+#: The programs of a check: a function, and its derivatives along directions.

@@ -1,8 +1,8 @@
-"""Tracebacks of the user's frames alone: the framework's, and JAX's, are taken out.
+"""Tracebacks of only the user's frames: frames of the framework and of JAX are removed.
 
-Python prints the traceback that an error carries, so that frames are taken out where an error
-leaves the framework (`api_boundary`). What stands between such a place and the user is marked
-`__tracebackhide__`, which IPython and pytest heed.
+Python prints the traceback of an error, so frames are removed when an error leaves the framework
+(`api_boundary`). Frames between such a function and the user are marked `__tracebackhide__`, which
+IPython and pytest respect.
 """
 
 import functools
@@ -18,24 +18,24 @@ from minixla.core.state import restore_state, state
 Function = TypeVar("Function", bound=Callable[..., object])
 
 _OPTION = "MINIXLA_TRACEBACK_FILTERING"
-# JAX's option counts where ours is not set, and JAX's note gives way to ours.
+# JAX's option applies if ours is not set, and our note replaces JAX's.
 _OPTION_OF_JAX = "JAX_TRACEBACK_FILTERING"
 _NOTE = f"(Frames of minixla and JAX are hidden; {_OPTION}=off shows them.)"
 
 
 def _is_filtering() -> bool:
-    """Whether frames are hidden; the environment is asked anew for each error."""
+    """Return whether frames are hidden; the environment is read again for each error."""
     return (os.environ.get(_OPTION) or os.environ.get(_OPTION_OF_JAX)) != "off"
 
 
 def api_boundary(function: Function) -> Function:
-    """`function`, whose errors show no frames of the framework. A decorator."""
-    # It costs a frame; where that matters, call `hide_frames` in an `except` clause instead.
+    """Hide frames of the framework in errors of `function`. A decorator."""
+    # It costs a frame; if that matters, call `hide_frames` in an `except` clause instead.
     return cast(Function, functools.wraps(function)(hiding_frames(function)))
 
 
 def hiding_frames(function: Function) -> Function:
-    """`api_boundary` for functions that get the name of another afterwards."""
+    """Apply `api_boundary` to functions that get another name afterwards."""
 
     def called(*args: object, **kwargs: object) -> object:
         trace, own_frames = state.trace, state.own_frames
@@ -52,7 +52,7 @@ def hiding_frames(function: Function) -> Function:
 
 
 def hide_frames(error: BaseException) -> None:
-    """Takes our frames off an error and those it came from, where it was caught, before `raise`."""
+    """Remove our frames from a caught error and its causes; call it before `raise`."""
     if not _is_filtering():
         return
     pending: list[BaseException | None] = [error]
@@ -78,7 +78,7 @@ def hide_frames(error: BaseException) -> None:
 
 
 def mark_frames(frame: FrameType | None) -> None:
-    """Marks a frame and those that called it, up to the user's, as hidden in tracebacks."""
+    """Mark a frame and its callers, up to the user's frame, as hidden in tracebacks."""
     if not _is_filtering():
         return
     while frame is not None and not is_user_file(frame.f_code.co_filename):

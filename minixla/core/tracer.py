@@ -1,4 +1,4 @@
-"""Tracers as values: what they offer to Python and NumPy, and what a value is at all."""
+"""Tracers: their Python and NumPy protocols, and the shapes of values."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -35,26 +35,26 @@ from minixla.core.value_types import Array, DTypeLike, Results
 def abstract_value(shape: AnyShape, weak: bool = False) -> jax.core.ShapedArray:
     """Return JAX's abstract value for an array shape."""
     if not isinstance(shape, Shape):
-        problem = f"a value of shape {shape} cannot cross the border to JAX"
-        advice = "Return arrays: take the members out of a tuple with get_tuple_element."
+        problem = f"a value of shape {shape} cannot be passed to JAX"
+        advice = "Return arrays: extract elements of a tuple with get_tuple_element."
         raise explain(TransformError, "jit", problem, advice=advice)
     if shape.nbytes > ADDRESS_SPACE:
-        raise too_large("jit", f"an array of shape {shape} does not fit into any memory")
+        raise too_large("jit", f"an array of shape {shape} exceeds every address space")
     if shape.is_dynamic:
-        problem = f"an array of shape {shape}, whose size is known only at run time, cannot cross "
-        problem += "the border to JAX"
+        problem = f"an array of shape {shape}, whose size is known only at run time, cannot be "
+        problem += "passed to JAX"
         advice = "Compute with it inside one jitted function, and reduce it or set its size back "
-        advice += "to the bound there (set_dimension_size). mx.reference gives arrays of any size."
+        advice += "to the bound there (set_dimension_size). mx.reference supports dynamic sizes."
         raise explain(ShapeError, "jit", problem, advice=advice)
     return jax.core.ShapedArray(shape.dimensions, shape.dtype, weak_type=weak)
 
 
 class Tracer(jax.core.Tracer):
-    """A value that a trace knows more about than its number.
+    """A value of a trace, with the trace's knowledge about it.
 
-    It follows NumPy's protocols: operators, methods and attributes of arrays are installed on this
-    class by the operation set and by `minixla.numpy`. It is also a JAX tracer, so that JAX's
-    functions accept it.
+    It supports NumPy's protocols: the operation set and `minixla.numpy` install operators, methods
+    and attributes of arrays on this class. It is also a JAX tracer, so that JAX's functions accept
+    it.
     """
 
     __slots__ = ("_shape", "_weak")
@@ -67,14 +67,14 @@ class Tracer(jax.core.Tracer):
     aval: Any = property(lambda self: abstract_value(self._shape, self.weak_type))
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # JAX's attributes
-        # JAX's arrays have methods that ours lack; tuples and dynamic arrays have none of these.
+        # JAX's arrays have methods that ours lack; tuples and dynamic arrays do not have them.
         shape = self._shape
         if isinstance(shape, Shape) and not shape.is_dynamic:
             return super().__getattr__(name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _is_traced_array(self) -> bool:
-        """Whether the value is an array; `isinstance(x, jax.Array)` calls this method."""
+        """Return whether the value is an array; `isinstance(x, jax.Array)` calls this method."""
         return isinstance(self._shape, Shape)
 
     def to_concrete_value(self) -> Array | None:
@@ -114,27 +114,27 @@ class Tracer(jax.core.Tracer):
 
     @property
     def weak_type(self) -> bool:
-        """Whether it came from Python scalars alone, so that promotion favours the other side."""
+        """True if it was computed only from Python scalars, so promotion favours other types."""
         return self._weak
 
     def _mark_weak(self) -> None:
-        """Sets `weak_type`; booleans are never weak."""
+        """Set `weak_type`; booleans are never weak."""
         shape = self._shape
         self._weak = isinstance(shape, Shape) and shape.element_type.kind != "pred"
 
     def _weak_copy(self) -> "Tracer":
-        """A tracer of the same value that is weakly typed, where the trace keeps that."""
+        """Return a weakly typed tracer of the same value, if the trace supports it."""
         return self
 
     def _array_shape(self) -> Shape:
         if not isinstance(self._shape, Shape):
             details = [f"the value is {self._shape}"]
-            advice = "Take the members out of a tuple with get_tuple_element."
-            raise explain(ShapeError, type(self).__name__, "an array was expected", details, advice)
+            advice = "Extract elements of a tuple with get_tuple_element."
+            raise explain(ShapeError, type(self).__name__, "expected an array", details, advice)
         return self._shape
 
     def _concrete(self, wanted: str) -> Array:
-        """The value itself, for Python's sake; staged tracers raise ConcretizationError."""
+        """Return the concrete value for Python; staged tracers raise ConcretizationError."""
         raise NotImplementedError(f"{type(self).__name__} has no _concrete")
 
     def __bool__(self) -> bool:
@@ -161,29 +161,31 @@ class Tracer(jax.core.Tracer):
         return np.asarray(self._concrete("a NumPy array"), dtype=dtype)
 
     def item(self) -> bool | int | float | complex:
-        """The only element as a Python scalar."""
+        """Return the only element as a Python scalar."""
         return self._concrete("a Python scalar").item()
 
     def tolist(self) -> object:
-        """The elements as nested lists."""
+        """Return the elements as nested lists."""
         return self._concrete("a list").tolist()
 
     def __len__(self) -> int:
         sizes = self.shape
         if not sizes:
             problem = "a scalar has no length"
-            advice = "Only arrays with dimensions have one; x.size is the number of elements."
+            advice = "Only arrays with dimensions have a length; x.size is the number of elements."
             raise explain(ShapeError, "len", problem, [f"the value is {self!r}"], advice)
         return sizes[0]
 
     def __hash__(self) -> int:
         problem = f"unhashable type: {type(self).__name__!r}"
-        advice = "A traced value cannot be a dictionary's key, a set's member or the argument of a "
-        advice += "cached function: use a name or a number, or mark it static (static_argnums)."
+        advice = "A traced value cannot be a dictionary key, a set element or the argument of a "
+        advice += (
+            "cached function: use a name or a Python number, or mark it static (static_argnums)."
+        )
         raise explain(ConcretizationError, "hash", problem, [f"the value is {self!r}"], advice)
 
     def __reduce__(self) -> NoReturn:
-        """Raises ConcretizationError: a tracer has no meaning outside its trace."""
+        """Raise ConcretizationError: a tracer has no meaning outside its trace."""
         problem, details = "a traced value cannot be pickled", [f"the value is {self!r}"]
         advice = "Pickle the result of the function instead, or the graph (mx.make_graph)."
         raise explain(ConcretizationError, type(self).__name__, problem, details, advice)
@@ -193,7 +195,7 @@ class Tracer(jax.core.Tracer):
 
 
 class WrappingTracer(Tracer):
-    """A value of the parent trace, and beside it what the trace knows of it, which is not None."""
+    """A value of the parent trace, and the trace's knowledge about it, which is not None."""
 
     __slots__ = ("known", "value")
     known: Any
@@ -213,26 +215,26 @@ class WrappingTracer(Tracer):
 
     @property
     def weak_type(self) -> bool:
-        """Whether the value is weakly typed."""
+        """Return whether the value is weakly typed."""
         return weak_type_of(self.value)
 
     def _mark_weak(self) -> None:
-        # The value itself may be known elsewhere as a strongly typed one.
+        # The value may be used elsewhere as a strongly typed one.
         self.value = self._trace.parent.weakly(self.value)
 
     def _weak_copy(self) -> "WrappingTracer":
         return type(self)(self._trace, self._trace.parent.weakly(self.value), self.known)
 
     def to_concrete_value(self) -> Array | None:
-        """Return the value that is differentiated if it is known, else None."""
+        """Return the differentiated value if it is known, else None."""
         value = self.value
         return value.to_concrete_value() if isinstance(value, jax.core.Tracer) else value
 
     def _concrete(self, wanted: str) -> Array:
-        """The value that is asked for, where its derivative would not be lost."""
+        """Return the concrete value if its derivative would not be lost."""
         if wanted not in _PIECEWISE_CONSTANT:
-            where, details = "from a value that is being differentiated", [f"the value is {self!r}"]
-            advice = "Its derivative would be lost; where none is wanted, ask for the value of "
+            where, details = "but the value is being differentiated", [f"the value is {self!r}"]
+            advice = "Its derivative would be lost; if it is not needed, use the value of "
             advice += "mx.stop_gradient(x)."
             raise unknown_value(self._trace.transformation, wanted, where, details, advice)
         return self.value._concrete(wanted) if isinstance(self.value, Tracer) else self.value
@@ -241,7 +243,7 @@ class WrappingTracer(Tracer):
 def unwrapped(
     trace: jax.core.Trace, kind: type[WrappingTracer], operands: Sequence[object]
 ) -> tuple[list[Any], list[Any], bool]:
-    """The parent's values, what a trace knows of its own tracers (else None), and if it has any."""
+    """Return the parent's values, knowledge about own tracers (else None), and if any is own."""
     values: list[Any] = []
     known: list[Any] = []
     has_own = False
@@ -262,7 +264,7 @@ def wrapped(
     results: Results,
     known: Any,  # noqa: ANN401  # as many as results
 ) -> Results:
-    """One result or a tuple, as tracers where something is known; None where nothing is."""
+    """Wrap one result or a tuple in tracers, except where the knowledge is None."""
     if type(results) is not tuple:
         return results if known is None else kind(trace, results, known)
     if known is None:
@@ -272,7 +274,7 @@ def wrapped(
 
 
 def weak_type_of(value: object) -> bool:
-    """Whether `value` is weakly typed: a Python number, or made from such alone."""
+    """Return whether `value` is weakly typed: a Python scalar, or computed only from them."""
     if isinstance(value, Tracer):  # most values: the other checks take four times as long
         return value.weak_type
     if isinstance(value, (np.generic, bool)):  # np.float64 is a Python float too, but strong
@@ -281,11 +283,11 @@ def weak_type_of(value: object) -> bool:
 
 
 def shape_of(value: object, subject: str = "shape_of") -> AnyShape:
-    """The shape of a tracer, an array, a Python scalar, a TupleValue, or a Shape itself.
+    """Return the shape of a tracer, an array, a Python scalar, a TupleValue, or a Shape.
 
     Args:
-        value: what the shape is asked of.
-        subject: what errors name.
+        value: the value.
+        subject: the name in errors.
 
     Returns:
         A Shape, a TupleShape, or a TokenShape.
@@ -310,18 +312,18 @@ def shape_of(value: object, subject: str = "shape_of") -> AnyShape:
 
 
 def is_dynamic(value: object) -> bool:
-    """Whether a value, or a Shape, has a dynamic dimension: no array has, only traced values."""
+    """Return whether a value, or a Shape, has a dynamic dimension; only tracers can."""
     if isinstance(value, Tracer):
         return value._shape.is_dynamic
     return isinstance(value, Shape) and value.is_dynamic
 
 
-# What functions are called in messages that are used by many.
+# Subjects of messages that several functions share.
 _NO_SUBJECTS = ("evaluation", "operator", "promotion", "shape_of")
 
 
 def named_operand(value: object, subject: str, what: str) -> tuple[str, str]:
-    """The function and the argument that a message about an operand names."""
+    """Return the function and the argument to name in a message about an operand."""
     if what != "an operand" or state.source is not None:
         return subject, what
     function, place = given_as(value) or (None, None)
@@ -330,31 +332,33 @@ def named_operand(value: object, subject: str, what: str) -> tuple[str, str]:
     return subject, what if place is None else f"argument {place}"
 
 
-_ADVICE = "Give an array, a NumPy scalar or a Python number; take containers apart first."
+_ADVICE = "Pass an array, a NumPy scalar or a Python scalar; unpack containers first."
 
 
 def not_a_value(
     value: object, subject: str, what: str = "an operand", advice: str = _ADVICE
 ) -> ShapeError:
-    """The error for something that is no array."""
+    """Build the error for a value that is not an array."""
     subject, what = named_operand(value, subject, what)
     problem = f"{what} of type {type(value).__name__} is not an array"
     if is_mutable(value):
         problem = f"{what} is a mutable array (jax.new_ref)"
-        advice = "Read it, as in x[...]. Of our transformations only mx.jit takes mutable arrays."
+        advice = "Read it, as in x[...]. Only mx.jit, of minixla's transformations, supports it."
     elif sizes := symbolic_sizes(value):
         problem = f"{what} has symbolic sizes ({', '.join(map(str, sizes))}), which traces of "
         problem += "minixla do not support"
-        advice = "Pass arrays of static sizes, or export the function with mx.export, which traces "
+        advice = (
+            "Pass arrays with static sizes, or export the function with mx.export, which traces "
+        )
         advice += "it at several sizes."
         return explain(ShapeError, subject, problem, [repr(value)[:200]], advice)
     elif (dtype := getattr(value, "dtype", None)) is not None:
-        problem = f"{what} has elements of type {dtype}, which XLA does not have"
+        problem = f"{what} has elements of type {dtype}, which XLA does not support"
     return explain(ShapeError, subject, problem, [repr(value)[:200]], advice)
 
 
 def check_value(value: object, subject: str, what: str = "an operand") -> None:
-    """Refuses what is no array (ShapeError) and ints that fit no type (IntegerRangeError)."""
+    """Raise ShapeError for values that are not arrays, IntegerRangeError for too large ints."""
     if isinstance(value, (Tracer, TupleValue)):
         return
     shape = shape_of_data(value)
@@ -365,51 +369,51 @@ def check_value(value: object, subject: str, what: str = "an operand") -> None:
 
 
 def host_array(value: object, shape: Shape, subject: str, what: str = "an operand") -> np.ndarray:
-    """A NumPy array or Python number as an array of the element type of `shape`, if it fits."""
+    """Convert a NumPy array or Python scalar to the element type of `shape`, if it fits."""
     try:
         return np.asarray(value, shape.dtype)
     except OverflowError:
         subject, what = named_operand(value, subject, what)
         problem = f"{what}, a Python int, does not fit {shape.element_type}"
-        advice = "Give an array of a wider type, or a float; 64-bit types need JAX's "
+        advice = "Pass an array with a wider type, or a float; 64-bit types need JAX's "
         advice += "jax_enable_x64."
         raise explain(errors.IntegerRangeError, subject, problem, [str(value)], advice) from None
 
 
-#: What may be asked of a value that is being differentiated: its derivative is zero anyway.
+#: Conversions of a differentiated value that are allowed: their derivative is zero.
 _PIECEWISE_CONSTANT = frozenset(("a Python bool", "a Python int", "a Python index", "a string"))
 
 
 def unknown_value(
     subject: str, wanted: str, where: str, details: Sequence[str], otherwise: str
 ) -> ConcretizationError:
-    """The error where Python asked for a value that is not known, or may not be."""
-    from minixla.core.concretization_advice import advice_for  # only errors need it
+    """Build the error for a value that is unknown or must not be concretized."""
+    from minixla.core.concretization_advice import advice_for  # only needed for errors
 
-    # `subject` is the transformation, `wanted` one of the questions that `core.questions` knows,
-    # `where` from which value, of which `given` is known, and `otherwise` what to do besides.
+    # `subject` is the transformation, `wanted` a key of `concretization_advice`, `where` the
+    # reason, `details` describe the value, and `otherwise` is further advice.
     source = state.source or find_source(2)
-    # The line of an instruction that is transformed is not the one that asks.
+    # The line of a transformed instruction is not the line that needs the value.
     expression = None if state.source else running_expression(source)
-    asked = [] if expression is None else [f"asked by {text_of(expression.node)}"]
-    problem = f"{wanted} was asked for {where}"
+    asked = [] if expression is None else [f"required by {text_of(expression.node)}"]
+    problem = f"{wanted} was required, {where}"
     advice = f"{advice_for(wanted, expression)}\n  {otherwise}"
     return explain(ConcretizationError, subject, problem, [*asked, *details], advice, source)
 
 
 def leaked(tracer: Tracer, subject: str) -> errors.LeakedTracerError:
-    """The error for a tracer whose trace has ended or is not an enclosing one."""
+    """Build the error for a tracer whose trace has ended or is not an enclosing one."""
     trace = tracer._trace
     details = [f"the tracer is {tracer!r}, made by {type(trace).transformation}"]
     instruction = getattr(getattr(tracer, "_value", None), "instruction", None)
     if instruction is not None:
         details.append(f"it was made by {instruction.op.builder_name} at {instruction.source}")
     if trace.alive:
-        problem = "a tracer is used outside its transformation, which has not ended"
+        problem = "a tracer was used outside its transformation, which is still active"
         advice = "Pass the value as an argument: a function that runs outside (a custom_jvp or "
         advice += "custom_vjp rule, mx.reference, a callback) cannot read it from an enclosing one."
     else:
-        problem = "a tracer is used after its transformation has ended"
+        problem = "a tracer was used after its transformation had ended"
         advice = "Return the value from the transformed function instead of storing it in a "
         advice += "global, an attribute or a list that outlives the call."
     return explain(errors.LeakedTracerError, subject, problem, details, advice)

@@ -1,7 +1,7 @@
-"""Traces and `bind`: how a call of an operation becomes whatever is being made of it.
+"""Traces and `bind`: the processing of an operation by the current trace.
 
-Each thread has one current trace. `bind` hands it the operation; the trace treats values that are
-not its own tracers as constants and, for what it computes, binds under its parent.
+Each thread has one current trace. `bind` passes it the operation. The trace treats values that are
+not its own tracers as constants, and binds its computations under its parent.
 """
 
 import gc
@@ -34,28 +34,28 @@ if TYPE_CHECKING:  # jax.extend imports Pallas
 
 
 class Trace(jax.core.Trace):
-    """Processes operations while it is current. Subclasses define `process`.
+    """Process operations while it is current. Subclasses define `process`.
 
-    It is also a JAX trace. While it is current, `minixla.bridge` turns the primitives that JAX's
-    functions bind into operations.
+    It is also a JAX trace. While it is current, `minixla.bridge` converts the primitives that JAX's
+    functions bind to operations.
     """
 
-    #: What the trace is called in error messages.
+    #: The name of the trace in error messages.
     transformation: ClassVar[str] = "a transformation"
-    #: Whether functions of arrays run as one compiled function; see `whole_programs`.
-    #: `compiled_functions(function, names, known, numbers)` returns those of a function.
+    #: True if functions of arrays run as one compiled function; see `whole_programs`.
+    #: `compiled_functions(function, names, known, numbers)` returns the compiled versions.
     compiles: ClassVar[bool] = False
     compiled_functions: ClassVar[Callable[..., Callable[..., object]] | None] = None
-    #: Whether operations without operands of this trace go to its parent.
+    #: True if operations without own operands are forwarded to its parent.
     forwards: ClassVar[bool] = False
-    #: Whether it evaluates at once, as only the outermost trace does, under a JAX trace.
+    #: True if it evaluates immediately, as only the outermost trace does, under a JAX trace.
     evaluates: ClassVar[bool] = False
     __slots__ = ("alive", "parent")
 
     def __init__(self, parent: "Trace | None") -> None:
         super().__init__()
-        self.requires_low = False  # JAX passes on primitives with their own rules unlowered
-        self.parent: Any = parent  # under which this one computes
+        self.requires_low = False  # JAX passes primitives with custom rules without lowering
+        self.parent: Any = parent  # the trace under which this one computes
         self.alive = True  # until the function being traced has returned
 
     @property
@@ -64,14 +64,14 @@ class Trace(jax.core.Trace):
         return self
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Results:
-        """The result (or tuple of results) of applying `operation` to `operands`."""
+        """Return the result (or tuple of results) of applying `operation` to `operands`."""
         raise NotImplementedError(f"{type(self).__name__} has no process")
 
     def outside(self, operation: Operation, operands: tuple[Any, ...]) -> Results:
-        """The parent's results for operands none of which is the trace's own."""
+        """Return the parent's results; none of the operands is the trace's own."""
         if operation.run is None:
             return self.parent.process(operation, operands)
-        with under(self.parent):  # the function that it runs is not transformed either
+        with under(self.parent):  # the function that it runs is not transformed, either
             return self.parent.process(operation, operands)
 
     def function_of(self, operation: Operation, operands: tuple[Any, ...]) -> tuple[Array, ...]:
@@ -82,38 +82,38 @@ class Trace(jax.core.Trace):
             return tuple(evaluate_graph(staged.computations[0], operands))
 
     def lift(self, value: ArrayLike, subject: str = "trace") -> Array:
-        """`value` as derivative rules have it, not as a number; `subject` is for the error."""
+        """Lift `value` to an array for derivative rules; `subject` is for errors."""
         return value if isinstance(value, Tracer) else self.parent.lift(value, subject)
 
     def weakly(self, value: ArrayLike) -> Array:
-        """`value` as a weakly typed one; what was given stays as it is."""
+        """Return `value` as a weakly typed one; the argument is unchanged."""
         if not isinstance(value, Tracer):
             return self.parent.weakly(value)
         return value if value.weak_type else value._weak_copy()
 
-    # How the trace enters programs that operations run; see `derived.entered_graph`. For what
-    # wraps no values and remembers nothing of them the defaults are right.
+    # Methods by which the trace enters programs of operations; see `derived.entered_graph`. The
+    # defaults are for traces that do not wrap values.
 
-    #: Part of the names of programs that were entered.
+    #: Prefix of the names of entered programs.
     prefix: ClassVar[str] = "entered"
-    #: Equal for traces that do the same; None: programs are entered anew each time.
+    #: Equal for equivalent traces; None: programs are entered again each time.
     memo_key: object = None
 
     def again(self, parent: "Trace") -> "Trace":
-        """The same under another parent: for a program's body."""
-        rule = "give it the method again(parent)"
+        """Return the same trace under another parent: for a program's body."""
+        rule = "define the method again(parent)"
         raise NotImplementedError(f"{type(self).__name__} does not enter programs: {rule}")
 
     def taken_apart(self, value: ArrayLike) -> tuple[list[Any], Any]:
-        """The parent's values that a value is made of, and what is known of it while tracing."""
+        """Return the parent's values that a value consists of, and the trace's knowledge."""
         return ([value.value], value.known) if self.is_own(value) else ([value], None)
 
     def output_apart(self, value: ArrayLike) -> tuple[list[Any], Any]:
-        """`taken_apart` of an output of a program that the trace entered."""
+        """Return `taken_apart` for an output of a program that the trace entered."""
         return self.taken_apart(value)
 
     def put_together(self, values: Sequence[Array], known: object) -> Array:
-        """The value that was taken apart."""
+        """Rebuild the value from the parts of `taken_apart`."""
         return values[0]
 
     def absent(self, shape: AnyShape) -> Array:
@@ -121,32 +121,30 @@ class Trace(jax.core.Trace):
         raise NotImplementedError(f"{type(self).__name__} has no absent values")
 
     def shapes_of(self, shape: AnyShape, known: object) -> list[AnyShape]:
-        """The shapes of the parent's values that a value of `shape` is made of."""
+        """Return the shapes of the parent's values that a value of `shape` consists of."""
         return [shape]
 
     def joined(self, known: object, other: object) -> object:
-        """What is known of a value of which either may be true, as of the results of branches."""
+        """Join the knowledge about a value that is one of two, such as results of branches."""
         return known if known == other else None
 
     def as_known(self, value: ArrayLike, known: object) -> list[Array]:
-        """As many of the parent's values as `known` says, for any value, a constant too."""
+        """Return the number of parent values that `known` requires, for any value or constant."""
         return self.taken_apart(value)[0]
 
     def parts_as_known(self, value: ArrayLike, known: object) -> list[Array]:
-        """Return `as_known`, checked: what is missing would be taken from the next value."""
+        """Return `as_known`, checked: a missing value would be taken from the next operand."""
         parts, wanted = self.as_known(value, known), len(self.shapes_of(shape_of(value), known))
         if len(parts) == wanted:
             return parts
-        problem = f"as_known returned {len(parts)} values where shapes_of has {wanted}"
-        advice = (
-            "Define as_known(value, known) to return as many as `known` says, for constants too."
-        )
+        problem = f"as_known returned {len(parts)} values, but shapes_of {wanted}"
+        advice = "Define as_known(value, known) to return as many values as shapes_of for all."
         raise explain(TransformError, type(self).__name__, problem, advice=advice)
 
     # The methods that JAX calls on its current trace.
 
     def is_valid(self) -> bool:
-        """Whether values of the trace may be used."""
+        """Return whether values of the trace may be used."""
         return self.alive
 
     def stage_value(self, value: object) -> object:
@@ -154,7 +152,7 @@ class Trace(jax.core.Trace):
         return bridge().staged(self, value)
 
     def cur_qdd(self, value: object) -> object:
-        """Return what is known of a mutable value: its type."""
+        """Return the type of a mutable value."""
         return jax.typeof(value)
 
     def process_primitive(self, primitive: object, args: object, params: object, /) -> object:
@@ -181,11 +179,11 @@ class Trace(jax.core.Trace):
             return fun.call_wrapped(*args)
 
     def is_own(self, value: object) -> TypeGuard[Tracer]:
-        """Whether a value is a tracer of this trace."""
+        """Return whether a value is a tracer of this trace."""
         return isinstance(value, Tracer) and value._trace is self
 
     def reaches(self, tracer: Tracer) -> bool:
-        """Whether a tracer is of this trace or an enclosing one, which has not ended."""
+        """Return whether a tracer belongs to this trace or to an enclosing active one."""
         trace: Trace = self
         while not trace.evaluates:
             if trace.owns(tracer):
@@ -194,17 +192,17 @@ class Trace(jax.core.Trace):
         return trace.reaches(tracer)
 
     def owns(self, tracer: Tracer) -> bool:
-        """Whether a tracer belongs to this trace, or to a trace that this one represents."""
+        """Return whether a tracer belongs to this trace, or to a trace that it represents."""
         return tracer._trace is self
 
 
 def default_trace() -> Trace:
-    """The evaluator that is current outside all transformations, loaded when first asked for."""
+    """Return the evaluator outside all transformations, loaded on first use."""
     return hooks.engine().ENGINE
 
 
 def current_trace() -> Trace:
-    """The current trace of this thread.
+    """Return the current trace of this thread.
 
     Returns:
         A Trace.
@@ -217,14 +215,14 @@ def current_trace() -> Trace:
 
 
 def bind(operation: Operation, *operands: ArrayLike) -> Any:  # noqa: ANN401  # one result or several
-    """Applies `operation` under the current trace: `operation(*operands)`.
+    """Apply `operation` under the current trace: `operation(*operands)`.
 
     Args:
         operation: an operation with its attributes, such as `operation_named("Neg")()`.
         operands: its operands, in order.
 
     Returns:
-        The result, or the tuple of results where the operation has several.
+        The result, or the tuple of results if the operation has several.
 
     Example:
         >>> mx.bind(mx.core.operation_named("Neg")(), np.float32(2))
@@ -234,7 +232,7 @@ def bind(operation: Operation, *operands: ArrayLike) -> Any:  # noqa: ANN401  # 
 
 
 class under:
-    """Makes a trace the current one inside a `with` block, a level of so many `frames` of ours."""
+    """Make a trace current inside a `with` block, as a level of `frames` framework frames."""
 
     __slots__ = ("_frames", "_level", "_previous", "_trace")
 
@@ -252,15 +250,15 @@ class under:
 
 
 def nested() -> under:
-    """One level of functions within each other, for a `with` block."""
+    """Return one level of nested functions, for a `with` block."""
     return under(_state.trace, FRAMES_OF_TRACING)
 
 
 class tracing(under):
-    """Makes a trace current inside a `with` block; afterwards it is dead."""
+    """Make a trace current inside a `with` block; it ends with the block."""
 
-    # Python's cyclic garbage collector pauses meanwhile: all that tracing makes is alive until its
-    # end, and scanning it again and again would take most of the time.
+    # Pause Python's cyclic garbage collector meanwhile: the objects that tracing creates are alive
+    # until its end, and repeated scans would take most of the time.
     __slots__ = ("_collect",)
 
     def __init__(self, trace: Trace) -> None:
@@ -300,15 +298,15 @@ class GraphTracer(Tracer):
     def _concrete(self, wanted: str) -> NoReturn:
         made, origin = self._value.instruction, "it is an input of the traced function"
         if made is not None:
-            origin = f"it was made by {made.op.builder_name} at {made.source}"
-        where = f"where only the shape {self._shape} is known"
+            origin = f"it was computed by {made.op.builder_name} at {made.source}"
+        where = f"but only the shape {self._shape} is known"
         advice = "Or mark the argument static (static_argnums), or move this line outside the "
-        advice += "staged function: inside jit a value has no number yet."
+        advice += "staged function: inside jit, values are not known yet."
         raise unknown_value("trace", wanted, where, [origin], advice)
 
 
 class GraphTrace(Trace):
-    """Records operations as instructions of a graph."""
+    """Record operations as instructions of a graph."""
 
     transformation = "jit or make_graph"
     __slots__ = "_constants", "captured", "captured_inputs", "inputs", "instructions", "open_inputs"
@@ -316,17 +314,17 @@ class GraphTrace(Trace):
     def __init__(self, parent: Trace, open_inputs: bool = False) -> None:
         super().__init__(parent)
         self.inputs: list[Value] = []
-        #: Whether the function may declare more inputs than it was given.
+        #: True if the function may declare additional inputs.
         self.open_inputs = open_inputs
         self.instructions: list[Instruction] = []
-        #: Tracers of enclosing traces that the program reads, and the inputs that stand for them.
+        #: Tracers of enclosing traces that the program reads, and the inputs for them.
         self.captured: list[Tracer] = []
         self.captured_inputs: list[Value] = []
-        # By identity, and repeated values by content.
+        # Constants by id, and repeated values by content.
         self._constants: dict[object, Any] = {}
 
     def add_input(self, shape: AnyShape) -> GraphTracer:
-        """A tracer for one more input of the program."""
+        """Return a tracer for an additional input of the program."""
         value = Value(shape, None, len(self.inputs))
         self.inputs.append(value)
         return GraphTracer(self, value)
@@ -336,11 +334,11 @@ class GraphTrace(Trace):
             operation, operands = operation.stage_operands(operands)
             tracers = [operand for operand in operands if isinstance(operand, Tracer)]
             if any(not self.reaches(x) and _state.trace.reaches(x) for x in tracers):
-                # The function reads a value of the trace that passed the call on.
+                # The function reads a value of the trace that forwarded the call.
                 return _state.trace.process(operation, operands)
         values: list[Value] = []
         shapes: list[AnyShape] = []
-        for operand in operands:  # in less time than list comprehensions, which are calls
+        for operand in operands:  # faster than list comprehensions, which are calls
             if type(operand) is GraphTracer and operand._trace is self:
                 value = operand._value
             else:
@@ -367,8 +365,8 @@ class GraphTrace(Trace):
         return super().weakly(self.lift(value))
 
     def capture(self, operand: ArrayLike | TupleValue, subject: str = "trace") -> Value:
-        """The value that stands for something from outside the program, as it is now."""
-        # Tracers of enclosing traces become extra inputs, everything else a constant.
+        """Return the graph value for an outside value, with its current contents."""
+        # Tracers of enclosing traces become additional inputs, all other values constants.
         if isinstance(operand, np.ndarray):
             operand = snapshot(operand)
         constant = self._constants.get(id(operand))
@@ -392,7 +390,7 @@ class GraphTrace(Trace):
             value = made._value
         else:
             value = self._constant(operand, subject)
-        # The operand is kept alive, so that no other object gets its identity.
+        # Keep the operand alive, so that its id stays unique.
         self._constants[id(operand)] = value, operand
         return value
 
@@ -409,12 +407,12 @@ class GraphTrace(Trace):
         key = (shape, scalar.tobytes())
         value = self._constants.get(key)
         if value is None:
-            # Its own memory: a view may show that of an array which changes later.
+            # Copy the memory: a view may show an array that changes later.
             value = self._constants[key] = self._record_constant(Literal.splat(scalar, shape))
         return value
 
     def _record_constant(self, literal: Literal) -> Value:
-        # Programs have many: this takes half the time of `process`.
+        # Programs have many constants: this takes half the time of `process`.
         source = _state.source or find_source(4)
         made = Instruction(role("constant")(literal), (), literal.shape, source)
         self.instructions.append(made)
@@ -426,7 +424,7 @@ class GraphTrace(Trace):
         name: str = "main",
         where: Callable[[], Sequence[str]] = tuple,
     ) -> Graph:
-        """The recorded program, captured inputs first; `where()` is the places of outputs."""
+        """Return the recorded program, captured inputs first; `where()` is the paths of outputs."""
         try:
             for output in outputs:
                 check_value(output, name, "a result")
@@ -439,14 +437,14 @@ class GraphTrace(Trace):
 
 
 def running_source() -> Source | None:
-    """Return the line at which operations are bound now, with the open scopes."""
+    """Return the line at which operations are bound, with the open scopes."""
     return _state.source or within_scope(find_source(2), _state.scope)
 
 
 def trace_to_graph(
     function: Callable[..., Sequence[object]], shapes: Sequence[AnyShape], name: str = "main"
 ) -> tuple[Graph, list[Tracer]]:
-    """The graph of a function, and the tracers of enclosing traces that are its first inputs."""
+    """Trace a function; return the graph, and the captured tracers that are its first inputs."""
     trace = GraphTrace(_state.trace)
     arguments = [trace.add_input(shape) for shape in shapes]
     with tracing(trace):
@@ -457,7 +455,7 @@ def trace_to_graph(
 def closed_graph(
     function: Callable[..., object], shapes: Sequence[AnyShape], subject: str, name: str = "main"
 ) -> Graph:
-    """The graph of a computation (a reducer, a loop body), which may capture no tracers."""
+    """Trace a computation (a reducer, a loop body), which must not capture tracers."""
 
     def flat(*arguments: Array) -> Sequence[object]:
         result = function(*arguments)
@@ -467,7 +465,7 @@ def closed_graph(
     if captured:
         problem = "its computation reads a traced value of the enclosing function"
         details = [f"captured: {tracer!r}" for tracer in captured]
-        advice = "XLA's computations are closed: pass the value as an operand."
+        advice = "XLA's computations are closed; pass the value as an operand."
         raise explain(TransformError, subject, problem, details, advice)
     return graph
 
@@ -482,7 +480,7 @@ def evaluate_graph(
     Args:
         graph: the graph.
         operands: the values of its inputs.
-        where: gives the line at which to bind an instruction, from that in the graph.
+        where: returns the line for an instruction from the line in the graph.
     """
     values = dict(zip(map(id, graph.inputs), operands, strict=True))
     state, process, previous = _state, _state.trace.process, _state.source

@@ -1,4 +1,4 @@
-"""Types of values, for annotations; `minixla.typing` offers all but `Results` to users."""
+"""Types of values for annotations; `minixla.typing` exports all except `Results`."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias

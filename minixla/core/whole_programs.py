@@ -1,7 +1,7 @@
 """Functions of arrays that run as one compiled function outside all transformations.
 
 A function of `mx.numpy` consists of many operations. Called with arrays, outside all
-transformations, it is compiled as a whole, and the compiled function is kept: see
+transformations, it is compiled as a whole, and the compiled function is cached; see
 `minixla/engine/compiled_functions.py`.
 """
 
@@ -20,9 +20,9 @@ from minixla.core.tracer import Tracer
 def one_program(
     *names: str, known: Sequence[str] = (), numbers: bool = False
 ) -> Callable[[Function], Function]:
-    """Compile a function of arrays as a whole where it is called outside all transformations.
+    """Compile a function of arrays as a whole for calls outside all transformations.
 
-    Its results must depend on nothing but its arguments.
+    Its results must depend only on its arguments.
 
     Args:
         names: the parameters whose values are operands: arrays, numbers or None. Among the other
@@ -59,12 +59,12 @@ def one_program(
 
 
 def _compiled_functions(called: Any, *arguments: object) -> Callable[..., object]:  # noqa: ANN401  # it has __wrapped__
-    # Messages look up the public function, and so its signature, in the frame of a call.
+    # Messages look up the public function and its signature in the frame of a call.
     return state.trace.compiled_functions(called.__wrapped__, *arguments)
 
 
 def with_flags(function: Function) -> Function:
-    """Checks the flags, those whose default is True or False, of a function of several programs."""
+    """Check the flags (parameters whose default is True or False) of a function."""
     declared = signature(function).parameters.values()
     flags = {parameter.name for parameter in declared if isinstance(parameter.default, bool)}
     positions = [
@@ -88,16 +88,16 @@ def with_flags(function: Function) -> Function:
 def plain_flags(
     subject: str, flags: Collection[str], bound: Mapping[str, object]
 ) -> dict[str, bool]:
-    """The flags that are given as an array or number of NumPy's, as Python's True or False.
+    """Convert flags that are NumPy arrays or scalars to Python's True or False.
 
     Raises:
-        ArgumentTypeError: what is given for a flag is neither true nor false.
+        ArgumentTypeError: a flag is neither true nor false.
     """
     flags_found = {}
     for name in bound.keys() & flags:
         value = bound[name]
         if not is_flag(value):
-            problem, advice = f"{name} is neither True nor False", "Give one of them."
+            problem, advice = f"{name} must be True or False", "Pass True or False."
             details = [f"{name} = {value!r}"]
             raise explain(ArgumentTypeError, subject, problem, details, advice)
         if value is not None and not isinstance(value, (bool, int, Tracer)):

@@ -1,1 +1,1 @@
-"""What processes tell each other: groups, reductions, permutations, joins."""
+"""Communication between processes: groups, reductions, permutations, joins."""

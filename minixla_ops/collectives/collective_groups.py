@@ -1,4 +1,4 @@
-"""Collectives: who takes part, in the four ways in which XLA reads groups; who a process is."""
+"""Base class of collectives: groups of processes in XLA's four modes; process ids."""
 
 from collections.abc import Callable, Sequence
 from itertools import product
@@ -17,13 +17,13 @@ Groups = Sequence[Sequence[int]]
 
 
 class ProcessLists(attributes.Sequence):
-    """Lists of numbers of processes; in StableHLO a table, short rows filled up with -1."""
+    """Lists of process indices; in StableHLO a table whose short rows are padded with -1."""
 
     takes = "Sequence[Sequence[int]]"
 
     def __init__(self, width: int = 0) -> None:
         super().__init__(Integers(minimum=0))
-        self._width = width  # of a table without rows
+        self._width = width  # the width of a table without rows
 
     def stablehlo(self, value: Groups) -> str:
         width = max(map(len, value), default=self._width)
@@ -38,13 +38,13 @@ class ProcessLists(attributes.Sequence):
 
 
 class Channel(Integer):
-    """The number of a channel; 0 is none."""
+    """A channel id; 0 means no channel."""
 
     def canonical(self, value: SupportsIndex) -> int | None:
         return super().canonical(value) or None
 
     def stablehlo(self, value: int, type: int = 1) -> str:
-        """A channel handle in MLIR's notation; type 1 is from device to device."""
+        """Write a channel handle in MLIR's notation; type 1 is from device to device."""
         return f"#stablehlo.channel_handle<handle = {value}, type = {type}>"
 
     def read(self, written: str) -> int:
@@ -52,13 +52,13 @@ class Channel(Integer):
 
 
 class _Unit(Boolean):
-    """True, or what is not written."""
+    """True, or not written."""
 
     def canonical(self, value: object) -> bool | None:
         return super().canonical(value) or None
 
     def stablehlo(self, value: bool) -> str:
-        return "unit"  # it says something by being there
+        return "unit"  # its presence means true
 
 
 class _WithoutEffect(attributes.Attribute):
@@ -73,50 +73,49 @@ GROUPS = attribute(ProcessLists(), default=())
 CHANNEL = attribute(Channel(minimum=0), default=None, stablehlo="channel_handle")
 GLOBAL_IDS = attribute(_Unit(), default=None)
 LAYOUT = attribute(_WithoutEffect(), default=None, stablehlo=None, hlo=None)
-#: What HLO names first.
+#: The attributes that HLO writes first.
 _FIRST = ("channel_id", "replica_groups", "use_global_device_ids", "dimensions")
 
 
 class Collective(Operation):
-    """Base class: all processes of a group make the same call and exchange values.
+    """Base class of collectives: all processes of a group make the same call and exchange values.
 
     The numbers in `replica_groups` are
-    - replicas, for each partition apart, where there is no channel (or channel 0);
+    - without a channel (or with channel 0): replicas, separately for each partition;
     - with a channel and `use_global_device_ids`: replica * partition count + partition;
-    - with a channel and without `use_global_device_ids`, where the operation has that attribute:
-      replicas, whose partitions all take part; where it has not: partitions, for each replica
-      apart.
+    - with a channel and without `use_global_device_ids`: replicas, with all their partitions. If
+    the operation lacks that attribute: partitions, separately for each replica.
 
-    No groups at all stand for one group of everybody, in order.
+    An empty list means one group of all processes, in order.
 
     Args:
-        replica_groups: lists of such numbers.
-        channel_id: what tells calls of one kind apart; None or 0 for none.
+        replica_groups: lists of these numbers.
+        channel_id: distinguishes calls of the same kind; None or 0 for no channel.
         use_global_device_ids: see above.
 
     Checks:
-        (G1) no group is empty and no number comes twice.
-        (G2) groups are of equal size: that which an attribute or a shape says.
+        (G1) groups are not empty and numbers are not repeated.
+        (G2) groups have the same size, which an attribute or a shape states.
         (G3) use_global_device_ids needs a channel.
-        (G4) groups name only processes that exist, and each of them, so that their numbers are 0,
-            1, ... (CollectiveBroadcast and CollectivePermute may leave some out).
+        (G4) groups list only existing processes, and all of them, so that their numbers are 0,
+            1, ... (CollectiveBroadcast and CollectivePermute may omit some).
     """
 
     operands = ("operand",)
     replica_groups: ClassVar[Groups]
     channel_id: ClassVar[int | None]
-    #: Whether groups name every process.
+    #: True if groups must list every process.
     covers: ClassVar[bool] = True
-    #: The attribute that says how many members a group has.
+    #: The attribute that states the size of a group.
     counted_by: ClassVar[str] = ""
-    #: Whether all members of a group have the same afterwards.
+    #: True if all members of a group have the same result.
     gives_all_the_same: ClassVar[bool] = False
-    #: The attributes that are dimensions of the operand.
+    #: Attributes that are dimensions of the operand.
     along: ClassVar[tuple[str, ...]] = ()
 
     @property
     def mode(self) -> str:
-        """How the numbers are read, by StableHLO's names."""
+        """The meaning of the numbers, by StableHLO's names."""
         if not self.channel_id:
             return "cross_replica"
         if "use_global_device_ids" not in self.fields:
@@ -126,53 +125,55 @@ class Collective(Operation):
 
     @property
     def spans_partitions(self) -> bool:
-        """Whether numbers are replicas, all of whose partitions take part."""
+        """True if numbers are replicas, and all their partitions take part."""
         return self.mode == "cross_replica_and_partition"
 
     @property
     def groups(self) -> dict[str, Any]:
-        """The attributes that say who takes part, for another collective."""
+        """The attributes that define the groups, for another collective."""
         names = ("replica_groups", "channel_id", "use_global_device_ids")
         return {name: self.values[name] for name in names if name in self.fields}
 
     @property
     def count(self) -> int | None:
-        """The size of every group, where an attribute says it."""
+        """The size of every group, if an attribute states it."""
         return self.values.get(self.counted_by)
 
     def check_groups(self, size: int | None = None) -> None:
-        """Checks G1 to G4 as far as the program alone says it; `size` is what a shape says."""
+        """Run checks G1 to G4 as far as the program determines them; a shape may state `size`."""
         groups, size = self.replica_groups, self.count if size is None else size
         named = [number for group in groups for number in group]
         if len(set(named)) < len(named) or not all(groups):
-            self.refuse_attribute("G1", "a group is empty, or a number comes twice")
+            self.refuse_attribute(
+                "G1", "replica_groups must not have empty groups or repeated numbers"
+            )
         self._check_processes(max(named, default=-1) + 1)
         for members in map(len, groups):
             wanted = members if size is None else size
             if wanted % members if self.spans_partitions else wanted != members:
-                problem = f"a group has {members} members where there should be {size}"
+                problem = f"a group has {members} members; it must have {size}"
                 self.refuse_attribute("G2", problem)
         if self.values.get("use_global_device_ids") and not self.channel_id:
-            problem = "use_global_device_ids is set without a channel"
-            self.refuse_attribute("G3", problem, "Give a channel_id that is positive.")
+            problem = "use_global_device_ids needs a channel"
+            self.refuse_attribute("G3", problem, "Pass a positive channel_id.")
 
     def group_size(self) -> int:
-        """The size of every group; TransformError where the program alone does not say it."""
+        """Return the size of every group; raise TransformError if the program does not state it."""
         if self.count is not None:
             return self.count
         sizes = set(map(len, self.replica_groups))
         if len(sizes) == 1 and not self.spans_partitions:
             return sizes.pop()
-        problem = "it is made of other operations here, which needs the size of the groups"
+        problem = "its lowering to other operations needs the size of the groups"
         details = [f"{name} {value}"[:200] for name, value in self.groups.items()]
-        advice = "Give groups of equal size; with a channel, set use_global_device_ids."
+        advice = "Pass groups of equal size; with a channel, set use_global_device_ids."
         raise explain(TransformError, self.builder_name, problem, details, advice)
 
     def members(self) -> tuple[ProcessId, ...]:
-        """The group of the process that runs, in order; empty where it is in none."""
+        """Return the group of the running process, in order; empty if it is in no group."""
         process = current_process()
         replicas, partitions = range(process.replica_count), range(process.partition_count)
-        # The processes of each number.
+        # The processes for each number.
         table: list[list[ProcessId]] = {
             "cross_replica": [[(replica, process.partition)] for replica in replicas],
             "cross_partition": [[(process.replica, partition)] for partition in partitions],
@@ -188,8 +189,8 @@ class Collective(Operation):
         rows = zip(*[table[number] for number in group], strict=True)
         found = tuple([member for row in rows for member in row])
         if self.count not in (None, len(found)):
-            problem = f"{self.counted_by} is {self.count}, and the group has {len(found)} members"
-            advice = "Without groups it is the number of processes that the call reaches."
+            problem = f"{self.counted_by} is {self.count}, but the group has {len(found)} members"
+            advice = "Without groups, it must be the number of participating processes."
             self.refuse_attribute("G2", problem, advice)
         return found
 
@@ -199,12 +200,12 @@ class Collective(Operation):
         numbers = range(count) if named and self.covers else ()
         left_out = next((number for number in numbers if number not in named), None)
         if extra:
-            problem = f"the groups name process {extra[0]}, but there are only {count}"
+            problem = f"replica_groups has process {extra[0]}, but there are {count} processes"
         elif left_out is not None:
-            problem = f"process {left_out} of {count} is in no group"
+            problem = f"replica_groups lacks process {left_out} of {count}"
         else:
             return
-        advice = "Name each process once; run the programs of all processes with mx.simulate."
+        advice = "List each process once; run the programs of all processes with mx.simulate."
         self.refuse_attribute("G4", problem, advice)
 
     def exchange(
@@ -214,33 +215,33 @@ class Collective(Operation):
         combine: Callable[[list[Any]], object] = list,
         **equal: object,
     ) -> Any:
-        """What `combine` makes of the members' values, in order; `equal` must be so for all."""
+        """Apply `combine` to the members' values, in order; `equal` must agree for all members."""
         arrays = map(np.asarray, value if type(value) is tuple else (value,))
         signature = (*[f"{array.dtype}{list(array.shape)}" for array in arrays], *equal.items())
         call = self.builder_name, self.channel_id or 0, tuple(members), value, signature, combine
         return current_process().meet(Meeting(*call))
 
     def check_dimension(self, name: str, operand: Shape, label: str = "C1") -> int:
-        """The attribute `name`, a dimension of the operand; refuses others for check `label`."""
+        """Return the attribute `name`, a dimension of the operand; raise for `label` otherwise."""
         dimension = self.values[name]
         if not 0 <= dimension < operand.rank:
-            problem = f"{name} {dimension} is no dimension of the operand"
+            problem = f"{name} {dimension} is not a dimension of the operand"
             self.refuse_attribute(label, problem, f"It must be in [0, {operand.rank}).")
         return dimension
 
     def block(self, operand: Shape, dimension: int, label: str) -> Shape:
-        """The shape of the block of one member; refuses for `label` where they are not equal."""
+        """Return the shape of one member's block; raise for `label` if sizes do not divide."""
         count = self.count or 1
         if operand.dimensions[dimension] % count:
-            problem = f"{self.counted_by} {count} does not divide dimension {dimension}"
-            self.refuse_attribute(label, problem, "All blocks must have one size.")
+            problem = f"{self.counted_by} {count} must divide the size of dimension {dimension}"
+            self.refuse_attribute(label, problem, "All blocks must have the same size.")
         return scaled(operand, dimension, 1, count)
 
     def stablehlo(self, emit, operands, shapes, results):
-        if not any(shape.size for shape in results):  # StableHLO refuses that
+        if not any(shape.size for shape in results):  # StableHLO rejects empty results
             return [emit.constant(Literal.splat(0, shape)) for shape in results]
-        # Groups are written out where their size is known: jaxlib's parser dies of an all_to_all
-        # without, and the verifiers of others compare shapes with them.
+        # Write groups explicitly if their size is known. jaxlib's parser aborts on an all_to_all
+        # without them, and other verifiers compare shapes with them.
         is_open = self.count and not self.replica_groups and not self.spans_partitions
         written = self.replace(replica_groups=[range(self.count or 0)]) if is_open else self
         return Operation.stablehlo(written, emit, operands, shapes, results)
@@ -253,7 +254,7 @@ class Collective(Operation):
         return self(*operands, **moved), as_results(dimensions)
 
     def sharding_rule(self, *operands):
-        # Of the values of one process: what it gets along these dimensions has others' in it.
+        # Along these dimensions, a process gets values of other processes.
         rule = self.sharding_factors(operands)
         whole = dict.fromkeys(self.values[name] for name in self.along)
         for index, size in enumerate(rule.result_sizes[0]):
@@ -271,7 +272,7 @@ class Collective(Operation):
 
 
 def scaled(operand: Shape, dimension: int, factor: int, divisor: int = 1) -> Shape:
-    """The shape with the size of one dimension times `factor` / `divisor`."""
+    """Multiply the size of one dimension by `factor` / `divisor`."""
     size = operand.dimensions[dimension] * factor // divisor
     return operand.without_dimension(dimension).with_dimension(dimension, size)
 
@@ -281,7 +282,7 @@ _SCALAR = Shape("u32")
 
 @register
 class ReplicaId(Operation):
-    """The replica that runs this program, u32[] in [0, number of replicas). XLA: ReplicaId.
+    """Return the replica that runs this program, u32[] in [0, replicas). XLA: ReplicaId.
 
     Returns:
         A u32 scalar.
@@ -303,7 +304,7 @@ class ReplicaId(Operation):
 
 @register
 class PartitionID(Operation):
-    """The partition that runs this program, u32[] in [0, number of partitions). XLA: PartitionId.
+    """Return the partition that runs this program, u32[] in [0, partitions). XLA: PartitionId.
 
     Args:
         shape: the result's shape.
@@ -326,7 +327,7 @@ class PartitionID(Operation):
 
     def shape(self):
         if self.output_shape is not _SCALAR:
-            self.refuse_attribute("C1", "the shape is not u32[]", "Convert the result.")
+            self.refuse_attribute("C1", "the shape must be u32[]", "Convert the result.")
         return _SCALAR
 
     def reference(self):

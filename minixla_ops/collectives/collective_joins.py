@@ -1,4 +1,4 @@
-"""AllGather and AllToAll: collectives that join what the members of a group have."""
+"""AllGather and AllToAll: collectives that join values of a group's members."""
 
 from functools import partial
 
@@ -13,20 +13,20 @@ from minixla_ops.collectives.processes import current_process
 
 @register
 class AllGather(collective_groups.Collective):
-    """The operands of a group joined along a dimension, in its order. XLA: AllGather.
+    """Join the operands of a group along a dimension, in its order. XLA: AllGather.
 
     Args:
         operand: an array.
         all_gather_dimension: the dimension to join along.
         shard_count: the size of each group.
-        replica_groups, channel_id, use_global_device_ids: who takes part; see Collective.
-        layout: a request for a layout in memory, without effect.
+        replica_groups, channel_id, use_global_device_ids: the groups; see Collective.
+        layout: a memory layout, which is ignored.
 
     Returns:
-        An array with as many times the size in that dimension.
+        An array whose size in that dimension is multiplied by shard_count.
 
     Checks:
-        (C1) all_gather_dimension is one of the operand's dimensions.
+        (C1) all_gather_dimension is a dimension of the operand.
         (G1) to (G4) see Collective; the size is shard_count.
 
     Example:
@@ -64,18 +64,18 @@ class AllGather(collective_groups.Collective):
 
 @register
 class AllToAll(collective_groups.Collective):
-    """Cuts the operand into blocks, sends block i to member i and joins what came. XLA: AllToAll.
+    """Split the operand, send block i to member i, and join received blocks. XLA: AllToAll.
 
     Args:
         operand: an array.
-        split_dimension: the dimension to cut.
+        split_dimension: the dimension to split.
         concat_dimension: the dimension to join along, in the order of the group.
         split_count: the number of blocks, which is the size of each group.
-        replica_groups, channel_id: who takes part; see Collective.
-        layout: a request for a layout in memory, without effect.
+        replica_groups, channel_id: the groups; see Collective.
+        layout: a memory layout, which is ignored.
 
     Returns:
-        An array of as many elements.
+        An array with the same number of elements.
 
     Checks:
         (C1) split_dimension and concat_dimension are dimensions of the operand.
@@ -113,7 +113,7 @@ class AllToAll(collective_groups.Collective):
         return np.concatenate(blocks, concat)
 
     def hlo(self, emit, operands, shapes, result):
-        # HLO's joins along the dimension that it cuts; then the blocks move.
+        # HLO's operation joins along the dimension that it splits; the blocks are moved afterwards.
         (shape,), at, count = shapes, self.split_dimension, self.split_count
         texts = self.hlo_attributes(shapes)
         name = emit.instruction("all-to-all", operands, shape, **texts, dimensions=(at,))

@@ -1,4 +1,4 @@
-"""CollectivePermute and CollectiveBroadcast: operands that move as they are."""
+"""CollectivePermute and CollectiveBroadcast: collectives that pass operands unchanged."""
 
 from collections.abc import Sequence
 from operator import itemgetter
@@ -13,33 +13,34 @@ from minixla_ops.collectives.processes import current_process
 from minixla_ops.helpers.shorthand import add_cotangents, splat
 from minixla_ops.programs.lowering import Lowered
 
-_ONCE = "A process sends to one target at most and receives from one source at most."
+_ONCE = "A process can send to at most one target and receive from at most one source."
 
 
 def _nothing(operand: np.ndarray) -> np.ndarray:
-    """What a process gets to which nobody sends."""
-    # Where zero has no representation, it is converted: not all bits are zero.
+    """Return the value of a process that receives nothing."""
+    # If the type cannot represent zero, the conversion of zero is used, whose bits are not all
+    # zero.
     return np.broadcast_to(np.zeros(()).astype(operand.dtype), operand.shape)
 
 
 @register
 class CollectivePermute(Collective):
-    """Sends the operand of each source to its target; others get zeros. XLA: CollectivePermute.
+    """Send the operand of each source to its target; others get zeros. XLA: CollectivePermute.
 
     Args:
         operand: an array.
-        source_target_pairs: who sends to whom: pairs of replicas, or of partitions where there is
-            a channel.
+        source_target_pairs: pairs (source, target) of replicas, or of partitions if there is a
+            channel.
         channel_id: see Collective.
-        inplace: whether the operand's memory may be used for the result; no effect on values.
+        inplace: whether the result may reuse the operand's memory; values do not change.
 
     Returns:
-        An array of the operand's shape.
+        An array with the operand's shape.
 
     Checks:
         (C1) each pair has two numbers.
-        (C2) no source and no target comes twice.
-        (G4) when it runs: all numbers are those of processes.
+        (C2) sources and targets are not repeated.
+        (G4) when it runs: all numbers are those of existing processes.
 
     Example:
         >>> send = lambda x: ops.collective_permute(x, [(0, 1)])
@@ -56,18 +57,18 @@ class CollectivePermute(Collective):
 
     @property
     def replica_groups(self) -> Sequence[Sequence[int]]:  # type: ignore[override]  # follows from the pairs
-        """One group of all that send or receive, which meet."""
+        """One group of all senders and receivers, which meet."""
         named = {number for pair in self.source_target_pairs for number in pair}
         return (sorted(named),) if named else ()
 
     def shape(self, operand):
         if any(len(pair) != 2 for pair in self.source_target_pairs):
-            advice = "Give (source, target) for each."
-            self.refuse_attribute("C1", "a pair has not two numbers", advice)
+            advice = "Pass a pair (source, target) for each transfer."
+            self.refuse_attribute("C1", "each pair must have two numbers", advice)
         columns = zip(*self.source_target_pairs, strict=True)
         for name, numbers in zip(("source", "target"), columns, strict=False):
             if len(set(numbers)) < len(numbers):
-                self.refuse_attribute("C2", f"a {name} comes twice", _ONCE)
+                self.refuse_attribute("C2", f"a {name} must not be repeated", _ONCE)
         return operand
 
     def reference(self, operand):
@@ -87,20 +88,20 @@ class CollectivePermute(Collective):
 
 @register
 class CollectiveBroadcast(Collective, Lowered):
-    """Sends the operand of the first of each group to all of it. XLA: CollectiveBroadcast.
+    """Send the operand of a group's first member to all its members. XLA: CollectiveBroadcast.
 
-    A process in no group gets zeros. XLA lacks the operation on CPU and TPU: there the first of
-    each group sends to one other at a time.
+    A process in no group gets zeros. XLA lacks the operation on CPU and TPU. There, the first
+    member of each group sends to the others one after the other.
 
     Args:
         operand: an array.
-        replica_groups, channel_id: who takes part; see Collective.
+        replica_groups, channel_id: the groups; see Collective.
 
     Returns:
-        An array of the operand's shape.
+        An array with the operand's shape.
 
     Checks:
-        (G1), (G4) see Collective; groups may differ in size and leave processes out.
+        (G1), (G4) see Collective; groups may differ in size and omit processes.
 
     Example:
         >>> mx.simulate(ops.collective_broadcast, [[(np.int32([1]),)], [(np.int32([2]),)]])
@@ -133,7 +134,7 @@ class CollectiveBroadcast(Collective, Lowered):
         return result
 
     def stablehlo(self, emit, operands, shapes, results):
-        # StableHLO has no groups of several sizes.
+        # StableHLO's groups must have the same size.
         several = len(set(map(len, self.replica_groups))) > 1
         rule = Lowered if several else Collective
         return rule.stablehlo(self, emit, operands, shapes, results)
@@ -149,7 +150,7 @@ class CollectiveBroadcast(Collective, Lowered):
         return (total,)
 
     def _to_members(self) -> list[list[tuple[int, int]]]:
-        """Pairs from the first of each group to its first, to its second, and so on."""
+        """Return pairs from each group's first member to its first, to its second, and so on."""
         groups = self.replica_groups
         longest = range(max(map(len, groups), default=0) or self.group_size())
         return [[(group[0], group[at]) for group in groups if at < len(group)] for at in longest]

@@ -1,4 +1,4 @@
-"""AllReduce (CrossReplicaSum) and ReduceScatter: the operands of a group combined."""
+"""AllReduce (CrossReplicaSum) and ReduceScatter: combine the operands of a group."""
 
 from collections.abc import Sequence
 from functools import reduce as fold_left
@@ -28,45 +28,45 @@ from minixla_ops.programs.reference_evaluation import apply_elementwise
 
 
 class _Reducing(collective_groups.Collective, Lowered):
-    """Base class: combines the operands of a group, element by element and in its order.
+    """Base class: combines the operands of a group, element by element and in the group's order.
 
-    Derivatives: a sum is linear. The tangent of a maximum or minimum is the mean of the tangents
-    of the members that have it. Other computations are derived as a program that gathers the
-    operands and combines them, for which the size of the groups must be known.
+    Sums are linear. The tangent of a maximum or minimum is the mean of the tangents of the members
+    that attain it. Other computations are differentiated as a program that gathers the operands and
+    combines them, which requires known group sizes.
     """
 
     operands = ("operands...",)
     computation: Graph = attribute(Instance(Graph), hlo="to_apply")
 
     def spread(self, value: Array) -> Array:
-        """A result as every member has it; ReduceScatter, where all have parts, has other rules."""
+        """Return a result as all members have it; ReduceScatter overrides it for its parts."""
         return value
 
     def own_part(self, whole: Array, size: int) -> Array:
-        """What this member has of the combination of all."""
+        """Return this member's part of the combined result."""
         return whole
 
     def pulled(self, value: Array) -> Array:
-        """An operand's cotangent, of a result's where the computation is a sum."""
+        """Return an operand's cotangent from a result's, for sums."""
         return self.summed(value)
 
     def summed(self, operand: Array) -> Array:
-        """The operation on one operand with a sum."""
+        """Apply the operation with a sum to one operand."""
         return self(operand, computation=_computation(type(self), ops.add, operand))
 
     def check_operands(self, shapes: Sequence[Shape]) -> None:
-        """Checks C1 to C3."""
+        """Run checks C1 to C3."""
         if not shapes:
-            self.refuse("C1", "there is no operand", "Give an array, or several.")
+            self.refuse("C1", "at least one operand is required", "Pass one or more arrays.")
         scalar = Shape(shapes[0].element_type)
         if any(shape.element_type is not scalar.element_type for shape in shapes):
-            advice = "Reduce those of each type by a call of its own."
-            self.refuse("C2", "operands differ in element type", advice)
+            advice = "Use a separate call for each element type."
+            self.refuse("C2", "operands must have equal element types", advice)
         declared = "computation", self.computation, (scalar, scalar), (scalar,)
         computations.check_computation(self, "C3", *declared)
 
     def total(self, operands: Sequence[np.ndarray], **how: object) -> Sequence[np.ndarray]:
-        """Each operand combined over the group, once for all members."""
+        """Combine each operand over the group, once for all members."""
 
         def combine(running: np.ndarray, value: np.ndarray) -> np.ndarray:
             return apply_elementwise(self.computation, [running, value])[0]
@@ -90,7 +90,7 @@ class _Reducing(collective_groups.Collective, Lowered):
         return tuple(results)
 
     def is_linear_in(self, variables):
-        # Of its own tangents, and `transpose` rejects what is no sum.
+        # It is linear in its own tangents; `transpose` rejects other computations than sums.
         return True
 
     def jvp(self, primals, tangents, results):
@@ -112,7 +112,7 @@ class _Reducing(collective_groups.Collective, Lowered):
 
     def transpose(self, cotangents, operands, linear):
         if monoid_of(self.computation) != "add":
-            raise self.not_linear(f"{self.computation.name}: it is linear only where it sums")
+            raise self.not_linear(f"{self.computation.name}: only sums are linear")
         pairs = zip(as_tuple(cotangents), linear, strict=True)
         return [
             self.pulled(cotangent) if flag and cotangent is not None else None
@@ -122,23 +122,23 @@ class _Reducing(collective_groups.Collective, Lowered):
 
 @register
 class AllReduce(_Reducing):
-    """The operands of a group combined, element by element. XLA: AllReduce.
+    """Combine the operands of a group, element by element. XLA: AllReduce.
 
     CrossReplicaSum is AllReduce with `add`.
 
     Args:
-        operand: an array, or a tuple or list of arrays, of which each is reduced on its own.
+        operand: an array, or a tuple or list of arrays, which are reduced separately.
         computation: a Graph, or a function of two scalars, such as `add`.
-        replica_groups, channel_id, use_global_device_ids: who takes part; see Collective.
-        shape_with_layout: a request for a layout in memory, without effect.
+        replica_groups, channel_id, use_global_device_ids: the groups; see Collective.
+        shape_with_layout: a memory layout, which is ignored.
 
     Returns:
         An array, or a tuple of arrays.
 
     Checks:
-        (C1) at least one operand.
-        (C2) operands have one element type.
-        (C3) computation takes two scalars of it and gives one.
+        (C1) there is at least one operand.
+        (C2) operands have equal element types.
+        (C3) computation takes two scalars of this type and returns one.
         (G1) to (G4) see Collective; groups may differ in size.
 
     Example:
@@ -166,15 +166,15 @@ class AllReduce(_Reducing):
 
 @register
 class ReduceScatter(_Reducing):
-    """The operands of a group combined; member i gets block i of the result. XLA: ReduceScatter.
+    """Combine the operands of a group; member i gets block i of the result. XLA: ReduceScatter.
 
     Args:
-        operand: an array, or a tuple or list of arrays, of which each is reduced on its own.
+        operand: an array, or a tuple or list of arrays, which are reduced separately.
         computation: a Graph, or a function of two scalars, such as `add`.
-        scatter_dimension: the dimension to cut into blocks.
+        scatter_dimension: the dimension to split into blocks.
         shard_count: the number of blocks, which is the size of each group.
-        replica_groups, channel_id, use_global_device_ids: who takes part; see Collective.
-        layout: a request for a layout in memory, without effect.
+        replica_groups, channel_id, use_global_device_ids: the groups; see Collective.
+        layout: a memory layout, which is ignored.
 
     Returns:
         An array, or a tuple of arrays.
@@ -216,7 +216,7 @@ class ReduceScatter(_Reducing):
         return as_results([np.split(total, self.shard_count, at)[index] for total in totals])
 
     def stablehlo(self, emit, operands, shapes, results):
-        # StableHLO's takes one operand.
+        # StableHLO's operation takes one operand.
         rows = zip(operands, shapes, results, strict=True)
         write = super().stablehlo
         return [write(emit, *([name] for name in row))[0] for row in rows]
@@ -227,7 +227,7 @@ class ReduceScatter(_Reducing):
     pulled = spread
 
     def own_part(self, whole, size):
-        # Of the counts that all bring, member i keeps i.
+        # All members pass the counts 0, 1, ...; member i receives i.
         counted = ops.iota(Shape("s32", (size,)), 0)
         index = ops.reduce_scatter(counted, ops.max, 0, size, **self.groups)
         at = self.scatter_dimension
@@ -252,7 +252,7 @@ def _computation(operation: type[_Reducing], computation: Computation, operand: 
 def _reduced(
     operation: type[_Reducing], operand: object, computation: Computation, *attributes: object
 ) -> Any:
-    """What a builder returns: an array for an array, a tuple for a sequence or a tuple."""
+    """Return what a builder returns: an array for an array, a tuple for a sequence or a tuple."""
     is_single = not isinstance(operand, (list, tuple, TupleValue))
     leaves = list(operand) if isinstance(operand, (list, tuple)) else tuple_leaves(operand)
     graph = _computation(operation, computation, leaves[0]) if leaves else Graph((), (), ())
@@ -276,11 +276,11 @@ def all_reduce(
 def cross_replica_sum(
     operand: ArrayLike | Sequence[ArrayLike], replica_groups: collective_groups.Groups = ()
 ) -> Any:
-    """The sum of the operands of a group of replicas: AllReduce with `add`. XLA: CrossReplicaSum.
+    """Sum the operands of a group of replicas, as AllReduce with `add`. XLA: CrossReplicaSum.
 
     Args:
         operand: an array, or a tuple or list of arrays.
-        replica_groups: lists of replicas; default: one of all.
+        replica_groups: lists of replicas; default: one group of all replicas.
 
     Returns:
         An array, or a tuple of arrays.

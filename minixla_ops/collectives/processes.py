@@ -1,7 +1,7 @@
-"""The process that a thread runs, as the reference rules of collectives and transfers see it.
+"""The process that a thread runs, as seen by the reference rules of collectives and transfers.
 
-Outside `mx.simulate` (`minixla.reference_evaluator.simulation`) it is the only replica's only
-partition, which can meet nobody but has queues to and from the host.
+Outside `mx.simulate` (`minixla.reference_evaluator.simulation`) it is the only partition of the
+only replica. It cannot meet other processes, but has queues to and from the host.
 """
 
 from collections import defaultdict, deque
@@ -18,29 +18,33 @@ ProcessId = tuple[int, int]
 
 
 class Meeting(NamedTuple):
-    """What a process brings to a collective."""
+    """The data that a process passes to a collective."""
 
-    # The n-th of each member with the same subject, channel and members is one meeting.
-    subject: str  # the operation's name
-    channel: int  # 0 for none
-    members: tuple[ProcessId, ...]  # who meets, this process among them
-    value: object  # what this process brings
-    signature: Hashable  # what must be equal for all members
+    # The n-th calls of all members with equal subject, channel and members meet.
+    subject: str  # the operation's name.
+    channel: int  # 0 for no channel.
+    members: tuple[ProcessId, ...]  # all participants, including this process.
+    value: object  # the value of this process.
+    signature: Hashable  # must be equal for all members.
     #: Called once, with the values in the order of `members`; all get its result.
     combine: Callable[[list[Any]], object]
 
 
 @dataclass(eq=False)
 class Process:
-    """One of the processes that run together, and its ways to the others; here, to none."""
+    """One of the processes that run together; this base class has no other processes."""
 
-    replica: int = 0  # its number among them
+    replica: int = 0  # its index
     partition: int = 0
     replica_count: int = 1
     partition_count: int = 1
-    infeed: deque[object] = field(default_factory=deque)  # what its Infeed reads, from the left
-    outfeed: deque[object] = field(default_factory=deque)  # what its Outfeed wrote and nobody took
-    #: What the host holds for each channel: to be received from the left, and sent to it.
+    infeed: deque[object] = field(
+        default_factory=deque
+    )  # the items that Infeed reads, from the left
+    outfeed: deque[object] = field(
+        default_factory=deque
+    )  # the items of Outfeed that were not taken
+    #: The host's values for each channel: to be received from the left, and sent to it.
     host: dict[int, deque[object]] = field(default_factory=lambda: defaultdict(deque))
 
     @property
@@ -49,47 +53,47 @@ class Process:
         return self.replica, self.partition
 
     def meet(self, meeting: Meeting) -> Any:
-        """Waits until all members have come; gives what their values make together."""
+        """Wait for all members; return the combination of their values."""
         if meeting.members == (self.id,):
             return meeting.combine([meeting.value])
         others = ", ".join([str(member) for member in meeting.members if member != self.id])
         self._alone(meeting.subject, f"other processes: (replica, partition) {others}")
 
     def start_send(self, channel: int, value: object, to_host: bool) -> int:
-        """Offers a value on a channel; returns the number of the request."""
+        """Offer a value on a channel; return the id of the request."""
         if to_host:
             self.host[channel].append(value)
             return 0
         self._alone("send", f"a recv on channel {channel}")
 
     def finish_send(self, request: int) -> None:
-        """Waits until the value has been taken; the host has taken it at once."""
+        """Wait until the value has been taken; the host takes it immediately."""
 
     def start_receive(self, channel: int, from_host: bool) -> int:
-        """Asks for the next value on a channel; returns the number of the request."""
+        """Request the next value on a channel; return the id of the request."""
         if from_host:
             return channel
         self._alone("recv", f"a send on channel {channel}")
 
     def finish_receive(self, request: int) -> Any:
-        """Waits for the value that was asked for: of the host, the next on that channel."""
+        """Wait for the requested value; from the host, it is the next one on that channel."""
         if not self.host[request]:
             self._alone("recv", f"a value of the host on channel {request}")
         return self.host[request].popleft()
 
     def next_infeed(self) -> Any:
-        """The next item of the infeed: an array, or a tuple of arrays."""
+        """Return the next item of the infeed: an array, or a tuple of arrays."""
         if not self.infeed:
             self._alone("infeed", "an item of its infeed")
         return self.infeed.popleft()
 
     def put_outfeed(self, value: object) -> None:
-        """Writes an item to the outfeed."""
+        """Append an item to the outfeed."""
         self.outfeed.append(value)
 
     def _alone(self, subject: str, awaited: str) -> NoReturn:
-        problem = "it would wait for ever: no other process is running"
-        advice = "Run the programs of all processes together with mx.simulate; give the host's "
+        problem = "it would block forever: no other process is running"
+        advice = "Run the programs of all processes together with mx.simulate; pass the host's "
         advice += "data first, with mx.transfer_to_infeed."
         raise explain(DeadlockError, subject, problem, [f"it waits for {awaited}"], advice)
 
@@ -99,15 +103,15 @@ _current = ContextVar("process", default=_ALONE)  # each thread starts with its 
 
 
 def current_process() -> Process:
-    """The process that this thread runs."""
+    """Return the process that this thread runs."""
     return _current.get()
 
 
 def transfer_to_infeed(item: object) -> None:
-    """Puts an array or a tuple of arrays into the infeed of programs outside `mx.simulate`.
+    """Append an array or a tuple of arrays to the infeed of programs outside `mx.simulate`.
 
     Args:
-        item: what Infeed reads.
+        item: the item that Infeed reads.
 
     Example:
         >>> mx.transfer_to_infeed(np.float32([1, 2]))
@@ -118,7 +122,7 @@ def transfer_to_infeed(item: object) -> None:
 
 
 def transfer_from_outfeed() -> Any:
-    """The oldest array, or tuple of arrays, that a program outside `mx.simulate` wrote.
+    """Return the oldest array, or tuple of arrays, that a program outside `mx.simulate` wrote.
 
     Returns:
         An array, or a tuple of arrays.
@@ -133,15 +137,15 @@ def transfer_from_outfeed() -> Any:
         array([1., 2.], dtype=float32)
     """
     if not _ALONE.outfeed:
-        problem = "it would wait for ever: nothing was written"
-        advice = "Run the program that writes first; jax.effects_barrier() waits until it has."
+        problem = "it would block forever: nothing was written"
+        advice = "Run the writing program first; jax.effects_barrier() waits for it."
         raise explain(DeadlockError, "transfer_from_outfeed", problem, advice=advice)
     return _ALONE.outfeed.popleft()
 
 
 @contextmanager
 def running_on(process: Process) -> Iterator[None]:
-    """Makes `process` this thread's inside a `with` block."""
+    """Make `process` this thread's process inside a `with` block."""
     token = _current.set(process)
     try:
         yield

@@ -1,4 +1,4 @@
-"""RaggedAllToAll: rows of varying number to each member of a group."""
+"""RaggedAllToAll: exchange varying numbers of rows between the members of a group."""
 
 from collections.abc import Iterator, Sequence
 from typing import NoReturn
@@ -22,35 +22,35 @@ _INDEX = Shape("s32")
 
 @register
 class RaggedAllToAll(Lowered, Collective):
-    """Sends slices of rows to each member, which writes them into its output. XLA: RaggedAllToAll.
+    """Send slices of rows to each member, which writes them to its output. XLA: RaggedAllToAll.
 
-    For each member i of the group (and each update u, where offsets and sizes have two dimensions)
-    rows [input_offsets[i], + send_sizes[i]) of input go to member i, which stores them as rows
-    [output_offsets[i], + send_sizes[i]) of its output: output_offsets are the sender's. The result
-    is output with all that arrived written in. recv_sizes[i] is what member i sends here.
+    Rows [input_offsets[i], + send_sizes[i]) of input go to member i of the group. It stores them as
+    rows [output_offsets[i], + send_sizes[i]) of its output; output_offsets are those of the sender.
+    With offsets and sizes of two dimensions, this is done for each update u. The result is output
+    with all received rows written. recv_sizes[i] is the number of rows that member i sends here.
 
-    In NumPy rows outside input or output, rows written twice, and recv_sizes that are wrong are
-    errors; elsewhere the result is undefined then. It runs as a program of all_to_all and gather.
+    In NumPy, rows outside input or output, rows written twice, and wrong recv_sizes raise errors;
+    elsewhere, the result is undefined. It runs as a program of all_to_all and gather.
 
     Args:
         input: an array; its rows are sent.
         input_offsets: s32[members] or s32[members, updates]: the first row for each member.
-        send_sizes: how many rows, in the same shape.
+        send_sizes: the number of rows for each member, with the same shape.
         output: an array with rows like those of input.
-        output_offsets: the first row in the output of each member, in the same shape.
-        recv_sizes: how many rows each member sends here, in the same shape.
-        replica_groups, channel_id: who takes part; see Collective.
+        output_offsets: the first row in the output of each member, with the same shape.
+        recv_sizes: the number of rows that each member sends here, with the same shape.
+        replica_groups, channel_id: the groups; see Collective.
 
     Returns:
-        An array of the shape of output.
+        An array with the shape of output.
 
     Checks:
-        (C1) input and output have one element type and equal dimensions but for the first.
-        (C2) offsets and sizes are integers of one shape, [members] or [members, updates].
-        (G1), (G2), (G4) see Collective; the size is that of the offsets' first dimension.
+        (C1) input and output have equal element types, and equal dimensions except for the first.
+        (C2) offsets and sizes are integers with equal shapes, [members] or [members, updates].
+        (G1), (G2), (G4) see Collective; the size is that of the first dimension of the offsets.
 
     Raises:
-        IndexingError: where it runs in NumPy, rows that do not fit.
+        IndexingError: in NumPy, rows are out of range or sizes do not match.
 
     Example:
         >>> send = lambda x, sizes: ops.ragged_all_to_all(
@@ -67,20 +67,20 @@ class RaggedAllToAll(Lowered, Collective):
     def shape(self, rows, starts, sizes, output, places, counts):
         is_of_one_type = rows.element_type is output.element_type
         if not (rows.rank and is_of_one_type and rows.dimensions[1:] == output.dimensions[1:]):
-            self.refuse("C1", "input and output do not have the same rows")
+            self.refuse("C1", "input and output must have equal rows")
         indices = starts, sizes, places, counts
         are_integers = all(index.element_type.is_integer for index in indices)
         differ = any(index.dimensions != starts.dimensions for index in indices)
         if differ or not are_integers or starts.rank not in (1, 2):
-            self.refuse("C2", "offsets and sizes differ in shape or are no lists")
+            self.refuse("C2", "offsets and sizes must be integers with equal shapes of rank 1 or 2")
         self.check_groups(size=starts.dimensions[0])
         return output
 
     def reference(self, *operands):
         members, output, recv_sizes = self.members(), operands[3], operands[5]
         if len(members) != len(recv_sizes):
-            problem = f"offsets are for {len(recv_sizes)} members, the group has {len(members)}"
-            self.refuse_attribute("G2", problem, "Give offsets and sizes for each member.")
+            problem = f"offsets are for {len(recv_sizes)} members, but the group has {len(members)}"
+            self.refuse_attribute("G2", problem, "Pass offsets and sizes for each member.")
         columns = self.exchange(operands, members)
         index = members.index(current_process().id)
         result, written = output.copy(), np.zeros(len(output), bool)
@@ -88,7 +88,7 @@ class RaggedAllToAll(Lowered, Collective):
             for values, place, wanted in self._updates(column, index, announced):
                 count = len(values)
                 if count != wanted:
-                    _refuse(f"recv_sizes says {wanted} rows where {sender} sends {count}")
+                    _refuse(f"recv_sizes has {wanted} rows, but {sender} sends {count}")
                 if not 0 <= place <= len(output) - count:
                     end = place + count
                     _refuse(f"{sender} writes rows {place}:{end} of an output of {len(output)}")
@@ -101,7 +101,7 @@ class RaggedAllToAll(Lowered, Collective):
     def _updates(
         self, column: Sequence[np.ndarray], index: int, announced: np.ndarray
     ) -> Iterator[tuple[np.ndarray, int, int]]:
-        """What a member sends here: rows, their place, and how many this member expects."""
+        """Yield a member's updates for this one: rows, their position, and the announced number."""
         rows, starts, sizes, _, places, _ = column
         lists = [
             np.atleast_1d(numbers)
@@ -110,7 +110,7 @@ class RaggedAllToAll(Lowered, Collective):
         updates = np.stack([items.astype(int) for items in lists], 1)
         for start, size, place, wanted in updates.tolist():
             if not 0 <= start <= start + size <= len(rows):
-                _refuse(f"rows {start}:{start + size} of an input of {len(rows)} are sent")
+                _refuse(f"rows {start}:{start + size} are outside the input of {len(rows)} rows")
             yield rows[start : start + size], place, wanted
 
     def lowered(self, *operands):
@@ -125,7 +125,7 @@ class RaggedAllToAll(Lowered, Collective):
             return ops.all_to_all(value, 0, 0, members, **self.groups)
 
         def across(index: Array) -> Array:
-            """What came for each update, for each row of the output."""
+            """Return the received value of each update, for each row of the output."""
             flat = ops.reshape(convert(received(index), _INDEX.element_type), (updates,))
             return ops.broadcast_in_dim(flat, (length, updates), (1,))
 
@@ -134,7 +134,7 @@ class RaggedAllToAll(Lowered, Collective):
         first, size, place = across(starts), across(sizes), across(places)
         grid = Shape("s32", (length, updates))
         row = ops.iota(grid, 0)
-        # Where updates stand in `flat`: each member's rows come after those of the one before.
+        # The positions of updates in `flat`: each member's rows follow those of the previous one.
         before = np.arange(updates, dtype=np.int32) // (updates // members) * count
         within = ops.and_(ops.ge(row, place), ops.lt(row, place + size))
         source = row - place + first + ops.broadcast_in_dim(before, grid.dimensions, (1,))
@@ -145,7 +145,7 @@ class RaggedAllToAll(Lowered, Collective):
         return ops.select(ops.broadcast_in_dim(arrived, (length, *rest), (0,)), taken, output)
 
     def hlo(self, emit, operands, shapes, result):
-        rows, starts, sizes, output, *others = operands  # HLO's order is not the builder's
+        rows, starts, sizes, output, *others = operands  # HLO's operand order differs
         return super().hlo(emit, [rows, output, starts, sizes, *others], shapes, result)
 
     def batch(self, operands, dimensions):
@@ -158,5 +158,5 @@ class RaggedAllToAll(Lowered, Collective):
 
 
 def _refuse(problem: str) -> NoReturn:
-    advice = "Offsets and sizes must be inside input and output, and the updates apart."
+    advice = "Offsets and sizes must be inside input and output, and updates must not overlap."
     raise explain(IndexingError, "ragged_all_to_all", problem, advice=advice)

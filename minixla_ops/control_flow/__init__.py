@@ -1,1 +1,1 @@
-"""Branches, loops, scans and maps, with derivatives and batches that are made of them."""
+"""Branches, loops, scans and maps, with their derivative and batching rules."""

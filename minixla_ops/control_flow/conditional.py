@@ -1,4 +1,4 @@
-"""Conditional: one of several programs."""
+"""Conditional: run one of several programs."""
 
 import inspect
 import itertools
@@ -31,32 +31,32 @@ from minixla_ops.programs.reference_evaluation import reference_graph
 from minixla_ops.programs.runs_programs import Flags, RunsPrograms, in_front, over_batch, program
 
 _Key = TypeVar("_Key")
-#: The number of an input, or a slot: a shape and a number.
+#: The index of an input, or a slot: a shape and a number.
 _Place = int | tuple[AnyShape, int]
 
 
 @register
 class Conditional(RunsPrograms):
-    """Runs one of several branches. XLA: Conditional.
+    """Run one of several branches. XLA: Conditional.
 
-    A predicate chooses branch 0 where it is true, else branch 1; an index chooses the branch of
-    that number, and the last one where there is none. In a graph every branch takes all operands,
-    those of the other branches too, so that what several of them read is there once.
+    A predicate chooses branch 0 if it is true, else branch 1. An index chooses the branch with this
+    index, or the last branch if it is out of range. In a graph, every branch takes all operands,
+    including those of other branches, so that shared operands are passed only once.
 
-    In a batch whose members choose differently each branch that a member takes runs on the whole
-    batch; in place of members that take another it sees one that takes it.
+    If batch elements choose different branches, each chosen branch runs on the whole batch. Batch
+    elements that choose another branch are replaced by one that chooses it.
 
     Attributes:
-        branches: the Graph of each.
+        branches: the Graph of each branch.
 
     Checks:
         (C1) the first operand is s32[], or pred[] to choose between two branches.
         (C2) each branch takes its operands.
-        (C3) all branches give values of the same shapes.
-        (C4) there is a branch, and an operand for each.
+        (C3) all branches return values with the same shapes.
+        (C4) there is at least one branch, and an operand for each.
     """
 
-    stablehlo_name = "if"  # or `case`, for an index
+    stablehlo_name = "if"  # `case` for an index
     operands = ("branch_index", "branch_operands...")
     dynamic_operands = EVERY_OPERAND
     branches: tuple[Graph, ...] = attribute(SequenceAttribute(Instance(Graph)))
@@ -64,10 +64,12 @@ class Conditional(RunsPrograms):
     def shape(self, branch_index, *operands):
         branches = self.branches
         if not branches:
-            self.refuse("C4", "there is no branch")
+            self.refuse("C4", "at least one branch is required")
         is_pred = branch_index is Shape("pred")
         if branch_index is not Shape("s32") and (not is_pred or len(branches) != 2):
-            problem = f"the predicate or index of {len(branches)} branches has another type"
+            problem = (
+                f"the first operand must be s32[], or pred[] for two branches, not {branch_index}"
+            )
             self.refuse("C1", problem)
         outputs = branches[0].output_shapes
         for number, branch in enumerate(branches):
@@ -80,7 +82,7 @@ class Conditional(RunsPrograms):
         return tuple(reference_graph(self.branches[self.chosen(branch_index)], operands))
 
     def chosen(self, branch_index: object) -> int:
-        """The number of the branch that runs for a predicate or an index."""
+        """Return the index of the branch that runs for a predicate or an index."""
         index, last = np.asarray(branch_index), len(self.branches) - 1
         number = 1 - int(index) if index.dtype == np.bool_ else int(index)
         return number if 0 <= number <= last else last
@@ -130,7 +132,7 @@ class Conditional(RunsPrograms):
 
     def data_flow(self, *operands):
         if operands[0] is Shape("pred"):
-            return ()  # SDY has edges of `case` alone
+            return ()  # SDY has edges only for `case`
         numbers = range(len(self.branches))
         return [
             edge([Place("output", i, number) for number in numbers], Place("result", i))
@@ -174,10 +176,11 @@ def _any_of_each(columns: Sequence[Sequence[bool]]) -> Flags:
 def _reverse_halves(
     kept_with: Graph, branches: Sequence[Graph], active: Flags
 ) -> tuple[tuple[Graph, ...], tuple[Graph, ...], Flags, Flags, list[int]]:
-    """The branches of both halves of a reverse derivative; active results and operands; rereads.
+    """Build the branches of both halves of a reverse derivative.
 
-    The first gives the results, and in slots what is kept of them: what one branch keeps may stand
-    where another keeps something else. The second reads the slots, these operands and cotangents.
+    Also returns the active results and operands, and the operands that are read again. The first
+    half returns the results and slots with residuals; branches share slots of equal shapes. The
+    second half reads the slots, the operands that are read again, and cotangents.
     """
     halves = [vjp_graphs(branch, active) for branch in branches]
     active_outputs = _any_of_each([halve.active_outputs for halve in halves])
@@ -191,7 +194,7 @@ def _reverse_halves(
     taken = [*[shape for shape, _ in slots], *[inputs[number] for number in reread], *active_shapes]
 
     def keeping(half: ReverseGraphs, places: Sequence[_Place]) -> Graph:
-        """The first half of a branch: its results, and each slot's residual, or zeros."""
+        """Build the first half of a branch: its results, and a residual or zeros in each slot."""
 
         def function(*values: Array) -> list[Array]:
             outputs = evaluate_graph(half.forward, values)
@@ -201,7 +204,7 @@ def _reverse_halves(
         return program(function, inputs, half.forward.name)
 
     def pulling(half: ReverseGraphs, places: Sequence[_Place]) -> Graph:
-        """The second half of a branch: a cotangent, or zeros, for each operand with one in any."""
+        """Build the second half of a branch: a cotangent or zeros for each active operand."""
 
         def function(*values: Array) -> list[Array]:
             held = dict(zip([*slots, *reread], values, strict=False))
@@ -217,7 +220,7 @@ def _reverse_halves(
 
 
 def _places(forward: Graph, count: int) -> list[_Place]:
-    """Where a branch's residuals are: the number of an input, or a slot: a shape and a number."""
+    """Return where a branch's residuals are: the index of an input, or a slot."""
     inputs = {id(value): number for number, value in enumerate(forward.inputs)}
     residuals = forward.outputs[count:]
     slots = iter(
@@ -229,16 +232,17 @@ def _places(forward: Graph, count: int) -> list[_Place]:
 
 
 def _told_apart(keys: Iterable[_Key]) -> list[tuple[_Key, int]]:
-    """Each key, and how often it stands before."""
+    """Pair each key with the number of its previous occurrences."""
     seen: defaultdict[object, Iterator[int]] = defaultdict(itertools.count)
     return [(key, next(seen[key])) for key in keys]
 
 
-# Batches whose members choose differently: each branch that a member takes runs on the whole batch,
-# within a guard, a Conditional that runs it where any member takes it, else gives zeros. Nobody
-# reads what it gives for members that do not take it. Over a further batch a guard is one guard of
-# all members again. As a choice like any other it would run its program for members of members, and
-# have for every batch an operand more that says whose; derivatives make such choices of guards.
+# If batch elements choose different branches, each chosen branch runs on the whole batch in a
+# guard.
+# A guard is a Conditional that runs the branch if any element chooses it, else returns zeros.
+# Results for other elements are not used. A guard under another batch is again one guard over all
+# elements. Batched like other Conditionals, it would run its program for nested batches, and need
+# one more operand for every batch. Derivatives turn guards into other Conditionals.
 
 
 def _chosen(
@@ -248,11 +252,11 @@ def _chosen(
     index: Array,
     values: Sequence[Array],
 ) -> Sequence[Array]:
-    """A selection of what members get from the branches that they take; `wholes` are over all."""
+    """Select each batch element's results from its branch; `wholes` run on the batch."""
     results: Sequence[Array] = ()
     rows = zip(_takers(index, len(branches)), branches, wholes, strict=True)
     for takes, branch, whole in rows:
-        # A branch may give no more than operands and constants.
+        # A branch may return only operands and constants.
         steps = branch.instructions
         reads = any(value in branch.inputs for step in steps for value in step.operands)
         computes = reads or not all(step.op.is_plain for step in steps)
@@ -263,7 +267,7 @@ def _chosen(
 
 
 def _takers(index: Array, count: int) -> list[Array]:
-    """For each branch the members of a batch that take it, pred[size]."""
+    """Return, for each branch, a mask of the batch elements that choose it, pred[size]."""
     if array_shape(index).element_type.kind == "pred":
         return [index, ops.not_(index)]
     last = full_like(index, count - 1)
@@ -273,14 +277,14 @@ def _takers(index: Array, count: int) -> list[Array]:
 
 
 def _guard(inner: Graph, flags: Flags, takes: Array, values: Sequence[Array]) -> tuple[Array, ...]:
-    """The guard of a program over a batch that the members marked in `takes` take."""
+    """Run a guarded program over a batch for the elements marked in `takes`."""
     programs = _guard_programs(inner, array_shape(takes).dimensions, flags)
     return Conditional(programs)(any_of(takes), takes, *values)
 
 
 @remembered
 def _guard_programs(inner: Graph, sizes: tuple[int, ...], flags: Flags) -> tuple[Graph, Graph]:
-    """A program over a batch where the first input says who takes it, and zeros in its place."""
+    """Return a program over a batch, whose first input marks elements, and one of zeros."""
 
     def run(takes: Array, *values: Array) -> list[Array]:
         return evaluate_graph(inner, shadowed(takes, first_active(takes), values, flags))
@@ -292,7 +296,7 @@ def _guard_programs(inner: Graph, sizes: tuple[int, ...], flags: Flags) -> tuple
     return guarding, empty
 
 
-# What `conditional` takes.
+# The parameters of `conditional`.
 _FORMS = (
     ("predicate", "true_operand", "true_computation", "false_operand", "false_computation"),
     ("branch_index", "branch_computations", "branch_operands"),
@@ -300,25 +304,25 @@ _FORMS = (
 
 
 def conditional(*arguments: object, **named: object) -> Any:
-    """Runs one of several branches on its own operand. XLA: Conditional.
+    """Run one of several branches on its own operand. XLA: Conditional.
 
     `conditional(predicate, true_operand, true_computation, false_operand, false_computation)` runs
-    the first computation where the predicate holds, else the second.
-    `conditional(branch_index, branch_computations, branch_operands)` runs computation number
-    `branch_index`, and the last one where there is none of that number.
+    the first computation if the predicate is true, else the second.
+    `conditional(branch_index, branch_computations, branch_operands)` runs the computation with
+    index `branch_index`, or the last one if the index is out of range.
 
     Args:
         *arguments: the predicate is pred[], the index s32[]. A computation is a Graph or a
-            function; it takes its operand, an array or a tuple, as one argument, and the members
-            of a Python sequence each by itself. It may read no other traced values: give these as
-            operands.
-        **named: the same by name.
+            function. It takes its operand, an array or a tuple, as one argument, and the elements
+            of a Python sequence as separate arguments. It must not read other traced values: pass
+            these as operands.
+        **named: the same arguments by name.
 
     Returns:
-        What the computations give: one value, or a Python tuple where they give several.
+        The results of the computation: one value, or a Python tuple of several.
 
     Raises:
-        ShapeError: the operands do not fit (C1 to C4).
+        ShapeError: the operands do not match (C1 to C4).
         TransformError: a function reads traced values of the enclosing function.
 
     Example:
@@ -333,12 +337,12 @@ def conditional(*arguments: object, **named: object) -> Any:
     computations = operand_list(branches, subject, "branch_computations")
     operands = operand_list(branch_operands, subject, "branch_operands")
     if len(computations) != len(operands):
-        problem = f"(C4) {len(operands)} operands for {len(computations)} branches"
-        raise explain(ShapeError, subject, problem, advice="Give one operand for each branch.")
+        problem = f"(C4) there are {len(operands)} operands for {len(computations)} branches"
+        raise explain(ShapeError, subject, problem, advice="Pass one operand for each branch.")
     pairs = zip(computations, operands, strict=True)
     graphs = [running.closed(function, operand, subject) for function, operand in pairs]
     flat = [without_tuples(graph) for graph in graphs]
-    values: dict[tuple[int, int], Any] = {}  # each once, though several branches read it
+    values: dict[tuple[int, int], Any] = {}  # once for all branches that read it
     keys = []
     for position, (branch, operand) in enumerate(zip(flat, operands, strict=True)):
         leaves = running.leaves_of(operand)
@@ -354,7 +358,7 @@ def conditional(*arguments: object, **named: object) -> Any:
 def _of_all(
     branch: Graph, keys: Sequence[tuple[int, int]], values: Mapping[tuple[int, int], object]
 ) -> Graph:
-    """A branch that takes all values, of which its own have these keys."""
+    """Extend a branch to take all values; its own inputs have these keys."""
     by_key = dict(zip(keys, branch.inputs, strict=True))
     rows = enumerate(values.items())
     inputs = [by_key.get(key) or Value(shape_of(value), None, i) for i, (key, value) in rows]
@@ -364,15 +368,15 @@ def _of_all(
 
 
 def _form_of(arguments: Sequence[object], named: Mapping[str, object]) -> tuple[Any, Any, Any]:
-    """The index (or predicate), computations and operands of either form."""
+    """Return the index (or predicate), computations and operands of either form."""
     form = _FORMS[len(arguments) + len(named) <= 3]
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     signature = inspect.Signature([inspect.Parameter(name, kind) for name in form])
     try:
         index, *rest = signature.bind(*arguments, **named).arguments.values()
     except TypeError as error:
-        problem = "the arguments fit neither form"
+        problem = "the arguments match neither form"
         first, second = map(", ".join, _FORMS)
-        advice = f"Give ({first}) or ({second})."
+        advice = f"Pass ({first}) or ({second})."
         raise explain(ShapeError, "conditional", problem, [str(error)], advice) from None
     return (index, *rest) if len(rest) == 2 else (index, rest[1::2], rest[::2])

@@ -1,14 +1,14 @@
-"""The way back over a loop whose number of iterations N is not known while tracing.
+"""The backward pass of a loop whose number of iterations N is unknown while tracing.
 
-It cuts the iterations into blocks of B. It keeps the states before some blocks in S slots, used as
-a stack; to go back over the block before which it stands it computes the B states in it again, and
-then applies the body's reverse derivative from the last to the first. A part of n blocks whose
-first state is in the top slot, with f slots free, is cut where the second part can be gone back
-over with f - 1 free slots in as many repetitions r as the whole needs; C(f + r, r) blocks need no
-more than r (Griewank, Achieving logarithmic growth of temporal and spatial complexity in reverse
-automatic differentiation, 1992). Memory is that of S + B states, whatever N is. With S = B = 128 an
-iteration is computed again at most twice up to N = 16,000 and three times up to a million
-(1,073,280), the last of them in its block; states of more than a MiB get fewer slots, down to 16.
+Iterations are cut into blocks of B. The states before some blocks are stored in S slots, used as a
+stack. For each block, the B states are recomputed from the stored state. Then the body's reverse
+derivative is applied from the last iteration to the first. Consider n blocks whose first state is
+in the top slot, with f free slots. They are split such that the second part can be reversed with f
+- 1 free slots in the r repetitions that the whole needs. C(f + r, r) blocks need at most r
+repetitions (Griewank, Achieving logarithmic growth of temporal and spatial complexity in reverse
+automatic differentiation, 1992). Memory holds S + B states for every N. If S = B = 128, iterations
+are recomputed at most twice up to N = 16,000 and three times up to a million (1,073,280). This
+includes the recomputation in its block. States larger than 1 MiB get fewer slots, down to 16.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from minixla_ops.helpers.shorthand import array_shape, zeros
 from minixla_ops.programs.computations import sum_over
 from minixla_ops.programs.runs_programs import split
 
-# Slots, and states in a block; fewer where so many states would be larger than this.
+# The number of slots, and of states in a block; reduced if the states would exceed these bytes.
 _MOST_STATES, _FEWEST_STATES, _STATE_BYTES = 128, 16, 1 << 27
 
 
@@ -40,9 +40,10 @@ def back_in_blocks(
     fixed: Sequence[Array],
     after: Sequence[Array],
 ) -> list[Array]:
-    """The cotangents before the first of `trips` iterations from those after the last."""
-    # An iteration advances from the state before it, and the constants `fixed` of the loop, to that
-    # after it, and pulls cotangents back by the same. `first` is the state before the first one.
+    """Pull cotangents back from after the last of `trips` iterations to before the first."""
+    # `advance` computes the state after an iteration from the state before it and the loop's
+    # constants `fixed`; `pull` pulls cotangents back from the same values. `first` is the initial
+    # state.
     shapes = list(map(array_shape, first))
     width, size = len(first), _number_of_states(shapes)
     block, one, zero = np.int32(size), np.int32(1), np.int32(0)
@@ -71,11 +72,11 @@ def back_in_blocks(
         skipped = ops.max(end - start - second, one)
         steps = ops.select(is_block, ops.min(trips - start * block, block), skipped * block)
         state = [loops.element(slot, top) for slot in slots]
-        # Of a block's last iteration only the state before it is wanted.
+        # For a block's last iteration, only the state before it is needed.
         state, blocks = split(loops.repeat(steps - last, record, [*state, *empty], fixed), width)
         values = [steps - one, *loops.with_elements(blocks, state, steps - last), *fixed]
         cotangents = loops.repeat(steps * last, retreat, cotangents, values)
-        above = top + one  # beyond the slots in use, so that what a block leaves there is not read
+        above = top + one  # beyond the slots in use, so that a block's leftovers are not read
         return [
             ops.select(is_block, top - one, above),
             ops.select(is_block, start, end),
@@ -94,14 +95,14 @@ def back_in_blocks(
 
 
 def _second_part(capacities: np.ndarray, length: Array, free: Array) -> Array:
-    """How many of `length` blocks at most come after the next cut, with `free` slots."""
+    """Return the maximum number of `length` blocks after the next cut, with `free` slots."""
     too_few = ops.lt(loops.element(capacities.T, free), length)
     repetitions = sum_over(ops.convert_element_type(too_few, "s32"), [0])
     return loops.element(loops.element(capacities.T, free - 1), repetitions)
 
 
 def _capacities(size: int) -> np.ndarray:
-    """How many blocks can be gone back over in r repetitions with f slots free, at [r, f]."""
+    """Return, at [r, f], the number of blocks reversible in r repetitions with f free slots."""
     rows, most = [], 2**31 - 1
     while not rows or rows[-1][-1] * size < most:
         r = len(rows)
@@ -110,11 +111,11 @@ def _capacities(size: int) -> np.ndarray:
 
 
 def _number_of_states(shapes: Sequence[Shape]) -> int:
-    """How many slots there are for states, and states in a block."""
+    """Return the number of slots for states, and of states in a block."""
     fitting = _STATE_BYTES // (bytes_of(shapes) or 1)
     return sorted((_FEWEST_STATES, fitting, _MOST_STATES))[1]
 
 
 def bytes_of(shapes: ShapeList) -> int:
-    """How much memory the arrays of such shapes take."""
+    """Return the memory size of arrays with these shapes."""
     return sum(s.size * s.dtype.itemsize for s in shapes if isinstance(s, Shape))

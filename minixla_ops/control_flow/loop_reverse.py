@@ -1,9 +1,8 @@
-"""The reverse derivative of While and Scan, made of these, so that it has derivatives and batches.
+"""The reverse derivative of While and Scan, composed of the same operations.
 
-Where the number of iterations N is known while tracing, a scan keeps what the step's reverse
-derivative needs (residuals) of each iteration, and another scan walks back.
-
-Elsewhere the loop counts its iterations and keeps its first values only; see `loop_blocks`.
+Therefore, it has derivative and batching rules. If the number of iterations N is known while
+tracing, a scan stores the residuals of each iteration, and another scan runs backwards. Otherwise
+the loop counts its iterations and stores only its initial values; see `loop_blocks`.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ from minixla_ops.control_flow.loop_trips import Trips, known_trips, written_once
 from minixla_ops.programs import runs_programs as running
 from minixla_ops.programs.runs_programs import Flags, constants_of, parted, program, split
 
-# Residuals of loops whose number of iterations is known are kept up to this size.
+# Store residuals of loops with a known number of iterations up to this size.
 _KEPT_BYTES = 1 << 30
 
 
 def linearize_while(
     condition: Graph, body: Graph, operands: Sequence[Array], active: Sequence[bool]
 ) -> tuple[tuple[Array, ...], Pullback]:
-    """The results of a While and its pullback; see `Operation.linearize`."""
+    """Return the results of a While and its pullback; see `Operation.linearize`."""
     trips = known_trips(condition, body, operands)
     graphs = _while_vjp_graphs(body, condition, _with_tangent(operands, active), trips)
     return call_vjp_graphs(graphs, operands)
@@ -46,7 +45,7 @@ def linearize_while(
 def linearize_scan(
     operation: scan.Scan, operands: Sequence[Array], active: Sequence[bool]
 ) -> tuple[tuple[Array, ...], Pullback]:
-    """The results of a Scan and its pullback; see `Operation.linearize`."""
+    """Return the results of a Scan and its pullback; see `Operation.linearize`."""
     arguments = operation, _with_tangent(operands, active), tuple(map(shape_of, operands))
     return call_vjp_graphs(_scan_vjp_graphs(operation.to_apply, *arguments), operands)
 
@@ -68,12 +67,12 @@ def _while_vjp_graphs(
             return _with_residuals_kept(loop, step, body.input_shapes)
     if has_side_effect:
         problem = "the reverse derivative would repeat the loop's side effects"
-        details = ["the number of its iterations is not known while tracing"]
-        advice = "move the side effects (random numbers, callbacks) out of the loop."
-        kept = "Count the iterations from a constant to a constant, so that all of them are kept"
+        details = ["the number of iterations is unknown while tracing"]
+        advice = "move side effects (random numbers, callbacks) out of the loop."
+        kept = "Count the iterations from a constant to a constant, so that residuals are stored"
         advice = f"{kept}; or {advice}"
         raise explain(DerivativeError, "while_", problem, details, advice)
-    # What is computed again is not shown again.
+    # Recomputed values are not displayed again.
     return _with_states_recomputed(condition, body, _Step(body.silent(), active, once))
 
 
@@ -85,20 +84,21 @@ def _scan_vjp_graphs(
 
 
 class _Step:
-    """A program that is repeated, and its reverse derivative.
+    """A repeated program and its reverse derivative.
 
-    The last outputs of `program`, the carries, are its last inputs the next time; the first carry
-    has the numbers `count` and `start` among both. It is differentiated with respect to `given` of
-    the first inputs. `active` and `active_outputs` say what has cotangents in the course of the
-    iterations; `halves` are the derivative with respect to these. The second half needs
-    `residuals`, values of the first; those that are `fixed` are the same in all iterations, and
-    `fixed_part` makes them from the carries. Cotangents of `unchanged` carries stay as they are.
+    The last outputs of `program`, the carries, are its last inputs in the next iteration. The first
+    carry has index `count` among the inputs and `start` among the outputs. `given` marks the inputs
+    to differentiate with respect to. `active` and `active_outputs` mark the values with cotangents
+    over all iterations, and `halves` are the derivative with respect to these. The second half
+    needs `residuals` from the first. Those that are `fixed` are equal in all iterations, and
+    `fixed_part` computes them from the carries. Cotangents of `unchanged` carries do not change.
     """
 
     def __init__(self, program: Graph, active: Flags, once: Sequence[bool]) -> None:
-        """Derives the program; `once` marks carries of which each iteration writes its own part."""
-        # The cotangent of such a value before an iteration differs from that after it in the part
-        # that the iteration writes, which nobody reads again unless the first value's is wanted.
+        """Derive the program; `once` marks carries whose parts are each written once."""
+        # A carry's cotangents before and after an iteration differ only in the part that
+        # the iteration writes. That part is read again only if the initial value's cotangent is
+        # wanted.
         carries, wanted = len(once), active[len(active) - len(once) :]
         self.program, self.given = program, active
         self.count, self.start = len(active) - carries, len(program.outputs) - carries
@@ -128,7 +128,7 @@ class _Step:
         self.fixed_part = Graph(inputs, hoisted, outputs, forward.name).pruned()
 
     def pull(self, residuals: Sequence[Array], cotangents: Sequence[Array]) -> list[Array]:
-        """The cotangents of the active inputs from those of the active outputs."""
+        """Return the cotangents of the active inputs from those of the active outputs."""
         after = spread(self.active_outputs, cotangents)
         elements, before = split(running.pulled_back(self.halves, residuals, after), self.count)
         rows = zip(self.unchanged, after[self.start :], before, strict=True)
@@ -141,8 +141,8 @@ class _Step:
         second: Callable[..., list[Array]],
         shapes: ShapeList,
     ) -> ReverseGraphs:
-        """The halves of all iterations, from functions, for operands of `shapes`."""
-        # The second takes what the first gives beyond results, and cotangents of active results.
+        """Build the halves for all iterations from functions, for operands with `shapes`."""
+        # The second half takes the extra results of the first, and cotangents of active results.
         name, active = self.program.name, self.active_outputs
         forward = program(first, shapes, f"forward_{name}")
         results = forward.output_shapes
@@ -153,15 +153,15 @@ class _Step:
 
 
 def _with_residuals_kept(operation: scan.Scan, step: _Step, shapes: ShapeList) -> ReverseGraphs:
-    """The halves where the number of iterations is known: scans, for operands of `shapes`."""
+    """Build the halves for a known number of iterations, as scans."""
     forward, start = step.halves.forward, step.start
     inputs = {id(value): number for number, value in enumerate(forward.inputs[: step.count])}
     varying = parted(step.fixed, step.residuals)[1]
-    # Stacks of those that are elements exist already.
+    # Stacks of residuals that are elements exist already.
     is_element = [id(value) in inputs for value in varying]
     elements, kept = parted(is_element, varying)
     results, carried, _ = split(forward.outputs, start, len(step.active) - step.count)
-    # What is computed for the way back, the same in all iterations, need not be in each of them.
+    # Compute residuals that are equal in all iterations only once.
     fixed_residuals = parted(step.fixed, step.residuals)[0]
     is_shared = [_is_computed(value) for value in fixed_residuals]
     shared = parted(is_shared, fixed_residuals)[0]
@@ -197,7 +197,7 @@ def _with_residuals_kept(operation: scan.Scan, step: _Step, shapes: ShapeList) -
 
 
 def _with_states_recomputed(condition: Graph, recorded: Graph, step: _Step) -> ReverseGraphs:
-    """The halves where it is not; `shown` is the step's program with what shows values."""
+    """Build the halves for an unknown number of iterations; `recorded` also displays values."""
     body = step.program
     constants, needed = constants_of(body), _needed(step)
     kept, state = parted([constants[index] for index in needed], needed)
@@ -230,13 +230,13 @@ def _with_states_recomputed(condition: Graph, recorded: Graph, step: _Step) -> R
 
 
 def _is_computed(value: Value) -> bool:
-    """Whether a value is the only result of an instruction, and no constant."""
+    """Return whether a value is the only result of an instruction, and not a constant."""
     step = value.instruction
     return step is not None and step.single and value.literal is None
 
 
 def _with_inputs(graph: Graph, more: Sequence[Value], outputs: Sequence[Value]) -> Graph:
-    """The program of `outputs` that takes values of its own, `more`, after its inputs."""
+    """Return the program of `outputs` with additional inputs `more`."""
     if not more:
         return Graph(graph.inputs, graph.instructions, outputs, graph.name).pruned()
     made_by = {id(value.instruction) for value in more}
@@ -246,7 +246,7 @@ def _with_inputs(graph: Graph, more: Sequence[Value], outputs: Sequence[Value]) 
 
 
 def _needed(step: _Step) -> list[int]:
-    """Which of the loop's values an iteration must be computed from again."""
+    """Return the indices of the loop values needed to recompute an iteration."""
 
     def read(graph: Graph, outputs: Sequence[Value]) -> set[int]:
         return set(running.own_inputs(_part(graph, range(len(graph.inputs)), outputs))[0])
@@ -260,6 +260,6 @@ def _needed(step: _Step) -> list[int]:
 
 
 def _part(graph: Graph, inputs: Sequence[int], outputs: Sequence[Value]) -> Graph:
-    """The program of some of the outputs, which depend on no other inputs."""
+    """Return the program of some outputs that depend only on these inputs."""
     chosen = [graph.inputs[index] for index in inputs]
     return Graph(chosen, graph.instructions, outputs, graph.name).pruned()

@@ -1,4 +1,4 @@
-"""How often a While runs, and what it writes once, where its programs show it while tracing."""
+"""The trip count of a While, and the values that it writes once, if known while tracing."""
 
 import operator
 from collections import Counter
@@ -12,12 +12,12 @@ from minixla.core import Graph, Shape, Value
 from minixla.core.tracing import GraphTracer
 from minixla_ops.elementwise.comparisons import Comparison
 
-# What holds of b and a where something holds of a and b: LT for GT, GE for LE.
+# The comparison of b and a that is equivalent to one of a and b: LT for GT, GE for LE.
 _MIRRORED = str.maketrans("LG", "GL")
 
 
 class Trips(NamedTuple):
-    """The iterations of a loop: their number, which value counts them, from where, and by what."""
+    """The iterations of a loop: their number, and the index, start and step of the counter."""
 
     count: int
     counter: int
@@ -26,11 +26,11 @@ class Trips(NamedTuple):
 
 
 def known_trips(condition: Graph, body: Graph, init: Sequence[object]) -> Trips | None:
-    """The iterations, where a counter tells their number; else None.
+    """Return the iterations if a counter determines their number, else None.
 
-    The condition compares a counter with a bound, the body adds a step to it (or subtracts one),
-    and its first value, the bound and the step are constants (the latter two may be constants of
-    the loop). `init` are values while tracing, or those of a program.
+    The condition compares a counter with a bound, and the body adds a step to it (or subtracts
+    one). Its initial value, the bound and the step are constants; the latter two may be constants
+    of the loop. `init` are values while tracing, or values of a program.
     """
     test = condition.outputs[0].instruction
     if test is None or not isinstance(test.op, Comparison):
@@ -56,7 +56,7 @@ def known_trips(condition: Graph, body: Graph, init: Sequence[object]) -> Trips 
 
 
 def written_once(body: Graph, trips: Trips) -> list[bool]:
-    """Which values are stacks of which each iteration writes its own part, and that none reads."""
+    """Return which values are stacks of parts, each written by one iteration and not read."""
     uses = Counter(id(value) for step in body.instructions for value in step.operands)
     uses.update(map(id, body.outputs))
     pairs = zip(body.inputs, body.outputs, strict=True)
@@ -85,7 +85,7 @@ def _is_own_part(before: Value, after: Value, body: Graph, trips: Trips) -> bool
 def _line(
     value: Value, counter: Value, number: Callable[[Value], int | None]
 ) -> tuple[int, int] | None:
-    """(a, b) where a value is a * counter + b: the counter, or it and what has a known number."""
+    """Return (a, b) if a value is a * counter + b, a sum or product with known integers."""
     if value is counter:
         return 1, 0
     step = value.instruction
@@ -102,7 +102,7 @@ def _line(
 
 
 def _number(value: Value, graph: Graph, body: Graph, init: Sequence[object]) -> int | None:
-    """The number that a value of a loop's program, the condition or the body, always is."""
+    """Return the integer that a value of the condition or the body always has, else None."""
     if value.instruction is not None:
         return _literal_integer(value)
     position = graph.inputs.index(value)
@@ -111,7 +111,7 @@ def _number(value: Value, graph: Graph, body: Graph, init: Sequence[object]) -> 
 
 
 def _integer(value: Any) -> int | None:
-    """The number, where a value is an integer scalar that is known while tracing."""
+    """Return the integer if a value is an integer scalar known while tracing, else None."""
     if type(value) is GraphTracer:
         value = value._value
     if type(value) is Value:
@@ -121,7 +121,7 @@ def _integer(value: Any) -> int | None:
         return None
     try:
         return value.__index__()
-    except (AttributeError, TypeError):  # not an integer, or staged by us or by JAX
+    except (AttributeError, TypeError):  # not an integer, or traced by minixla or JAX
         return None
 
 
@@ -133,7 +133,7 @@ def _literal_integer(value: Value) -> int | None:
 
 
 def _count(direction: str, start: int, bound: int, step: int) -> int | None:
-    """The iterations of a loop that goes on while `counter direction bound`; None: without end."""
+    """Return the iterations of a loop while `counter direction bound`; None: infinite."""
     if not getattr(operator, direction.lower())(start, bound):
         return 0
     if direction == "EQ":

@@ -1,4 +1,4 @@
-"""While, and counted loops made of it. Its reverse derivative is in `loop_reverse`."""
+"""While, and counted loops composed of it. The reverse derivative is in `loop_reverse`."""
 
 from collections.abc import Callable, Sequence
 from math import prod
@@ -27,30 +27,30 @@ from minixla_ops.programs.runs_programs import Flags, RunsPrograms, in_front, ov
 
 @register
 class While(RunsPrograms):
-    """Runs `body` on the loop's values as long as `condition` holds of them. XLA: While.
+    """Run `body` on the loop's values while `condition` holds. XLA: While.
 
-        values = init;  while condition(values): values = body(values)
+    values = init;  while condition(values): values = body(values)
 
-    Both programs are closed: what they read besides goes through the loop as a value which the body
-    returns as it is. Such values are constants of the loop for derivatives and batches: nothing of
-    them is kept for each iteration.
+    Both programs are closed: other values that they read are loop values that the body returns
+    unchanged. Derivatives and batching treat them as constants of the loop, and do not store them
+    for each iteration.
 
-    Forward derivatives run beside the loop. The reverse derivative keeps what it needs of each
-    iteration where their number is known when tracing (`i = 0; while i < 10: i = i + 1`), else a
-    bounded number of states from which it recomputes the others; see `loop_reverse`.
+    Forward derivatives run in the same loop. The reverse derivative stores residuals of each
+    iteration if their number is known while tracing (`i = 0; while i < 10: i = i + 1`). Otherwise,
+    it stores a bounded number of states and recomputes the others; see `loop_reverse`.
 
-    In a batch whose members' conditions differ the loop runs while any holds. Members that are done
-    keep their values; the body sees another, unfinished, member in their place, so that it meets no
-    values that it would not meet without the batch.
+    If the conditions of batch elements differ, the loop runs while any of them holds. Finished
+    elements keep their values. The body sees an unfinished element in their place, so that it
+    gets no values that it would not get without the batch.
 
     Attributes:
         condition: the Graph from the values to pred[].
-        body: the Graph from the values to the next.
+        body: the Graph from the values to the next values.
 
     Checks:
         (C1) the condition takes the loop's values.
-        (C2) the condition gives one pred[].
-        (C3) the body takes the loop's values and gives values of the same shapes.
+        (C2) the condition returns one pred[].
+        (C3) the body takes the loop's values and returns values with the same shapes.
     """
 
     stablehlo_name = "while"
@@ -200,12 +200,12 @@ def _loop_of_elements(
 
 
 def any_of(flags: Array) -> Array:
-    """Whether any of an array of pred holds."""
+    """Return whether any element of a pred array is true."""
     return ops.reduce([flags], [np.False_], ops.or_, range(array_shape(flags).rank))
 
 
 def choose(holds: Array, on_true: Array, on_false: Array) -> Array:
-    """Members of one batch where `holds`, of another elsewhere; the batch stands first."""
+    """Select elements of a leading batch: `on_true` where `holds`, else `on_false`."""
     rank = array_shape(holds).rank
     sizes = array_shape(on_true).dimensions
     return ops.select(ops.broadcast_in_dim(holds, sizes, range(rank)), on_true, on_false)
@@ -243,7 +243,7 @@ def shadowed(
 
 
 def element(value: ArrayLike, index: ArrayLike) -> Array:
-    """One element along the first dimension, without it."""
+    """Return one element along the first dimension, and remove the dimension."""
     rest = array_shape(value).dimensions[1:]
     row = ops.dynamic_slice(value, [index, *[0] * len(rest)], (1, *rest))
     return ops.reshape(row, rest)
@@ -252,7 +252,7 @@ def element(value: ArrayLike, index: ArrayLike) -> Array:
 def with_elements(
     stacks: Sequence[ArrayLike], values: Sequence[ArrayLike], index: ArrayLike
 ) -> list[Array]:
-    """The stacks, each with another element along the first dimension."""
+    """Replace one element along the first dimension of each stack."""
 
     def changed(stack: ArrayLike, value: ArrayLike) -> Array:
         rest = array_shape(stack).dimensions[1:]
@@ -268,10 +268,10 @@ def repeat(
     carried: Sequence[ArrayLike],
     constants: Sequence[ArrayLike] = (),
 ) -> list[Any]:
-    """What `body` makes of `carried` in `count` steps.
+    """Apply `body` to `carried` for `count` steps.
 
-    It takes the number of the step (s32[], from 0), the carried values and the constants, and reads
-    nothing else that is traced. Derivatives know the number of steps where it is a Python int.
+    It takes the index of the step (s32[], from 0), the carried values and the constants, and must
+    not read other traced values. Derivatives know the number of steps if it is a Python int.
     """
     if isinstance(count, int) and count <= 0:
         return list(carried)
@@ -287,21 +287,21 @@ def repeat(
 
 
 def while_(condition: Computation, body: Computation, init: object) -> Any:
-    """Runs `body` on the loop's values as long as `condition` holds of them. XLA: While.
+    """Run `body` on the loop's values while `condition` holds. XLA: While.
 
     Args:
         condition: a Graph or a function from the values to a scalar pred.
-        body: a Graph or a function from the values to the next, of the same shapes.
-        init: the first values: an array or a tuple, which the programs take as one argument, or a
-            Python sequence of such, of which they take each by itself. Neither program may read
-            other traced values: pass these along as values that the body returns unchanged.
+        body: a Graph or a function from the values to the next values, with the same shapes.
+        init: the initial values: an array or a tuple, which the programs take as one argument, or a
+            Python sequence of these, which they take as separate arguments. The programs must not
+            read other traced values: pass these as values that the body returns unchanged.
 
     Returns:
-        The last values, in the form of `init` (for a sequence, a Python tuple).
+        The last values, in the structure of `init`; a sequence becomes a tuple.
 
     Raises:
-        ShapeError: the programs do not fit `init` (C1, C2, C3).
-        TransformError: they read traced values of the enclosing function.
+        ShapeError: the programs do not match `init` (C1, C2, C3).
+        TransformError: a program reads traced values of the enclosing function.
 
     Example:
         >>> ops.while_(lambda x: x < 100, lambda x: x * 2, np.int32(3))

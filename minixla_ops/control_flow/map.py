@@ -1,4 +1,4 @@
-"""Map: a computation of scalars, called for the elements at every position of arrays."""
+"""Map: apply a computation of scalars at every position of arrays."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,27 +20,27 @@ from minixla_ops.programs.reference_evaluation import apply_elementwise
 
 @register
 class Map(Lowered):
-    """A computation of scalars applied to the elements at each position. XLA: Map.
+    """Apply a computation of scalars at each position of arrays. XLA: Map.
 
         result[i, ...] = computation(operands[0][i, ...], ..., static operands)
 
     Args:
-        operands: arrays of equal dimensions.
+        operands: arrays with equal dimensions.
         computation: a Graph, or a function, from one scalar of each operand, and the static
             operands, to one scalar.
-        dimensions: all dimensions of the operands in order, as XLA demands; default: just these.
-        static_operands: values of any shape, which each call gets whole.
+        dimensions: all dimensions of the operands in order, as XLA requires; the default.
+        static_operands: values of any shape, which are passed whole to each call.
 
     Returns:
-        An array of the operands' dimensions and the element type that the computation gives.
+        An array with the operands' dimensions and the element type that the computation returns.
 
     Attributes:
-        static_count: how many operands, the last ones, are static.
+        static_count: the number of static operands, which are the last ones.
 
     Checks:
-        (C1) there are mapped operands, arrays of equal dimensions.
-        (C2) `dimensions` are all dimensions in order.
-        (C3) the computation takes their scalars and the static operands, and gives one scalar.
+        (C1) there is at least one mapped operand, and all are arrays with equal dimensions.
+        (C2) `dimensions` lists all dimensions in order.
+        (C3) the computation takes their scalars and the static operands, and returns one scalar.
 
     Raises:
         TransformError: the function reads traced values of the enclosing function.
@@ -61,16 +61,16 @@ class Map(Lowered):
         count = len(operands) - self.static_count
         mapped = [operand for operand in operands[:count] if isinstance(operand, Shape)]
         if len(mapped) != count or len({shape.dimensions for shape in mapped}) != 1:
-            self.refuse("C1", "the operands are not arrays of equal dimensions")
+            self.refuse("C1", "the operands must be arrays with equal dimensions")
         every = tuple(range(mapped[0].rank))
         if self.dimensions != every:
-            problem = "only maps over all dimensions exist"
+            problem = "map requires all dimensions, in order"
             self.refuse_attribute("C2", problem, f"dimensions must be {list(every)}.")
         inputs = [*[Shape(shape.element_type) for shape in mapped], *operands[count:]]
         outputs = self.computation.output_shapes
         if len(outputs) != 1 or not isinstance(outputs[0], Shape) or outputs[0].rank:
-            problem = "the computation does not give one scalar"
-            self.refuse("C3", problem, "Return one value of dimensions [].")
+            problem = "the computation must return one scalar"
+            self.refuse("C3", problem, "Return one value with dimensions [].")
         check_computation(self, "C3", "the computation", self.computation, inputs, outputs)
         return outputs[0].with_dimensions(mapped[0].dimensions)
 
@@ -83,7 +83,7 @@ class Map(Lowered):
         return apply_computation(self.computation, operands[:count], operands[count:])[0]
 
     def stablehlo(self, emit, operands, shapes, results):
-        # XLA wants element-wise operations of StableHLO in a map.
+        # XLA supports only StableHLO's element-wise operations in a map.
         steps = [step.op for step in self.computation.instructions]
         is_known = all(step.is_elementwise and step.stablehlo_name for step in steps)
         rule = Lowered if self.static_count or not is_known else Operation
@@ -92,7 +92,7 @@ class Map(Lowered):
     def hlo(self, emit, operands, shapes, result):
         if not self.static_count:
             return super().hlo(emit, operands, shapes, result)
-        # HLO's map has no static operands.
+        # HLO's map does not have static operands.
         program = lowered_program(self, tuple(shapes))
         return emit.instruction("call", operands, result, to_apply=program)
 

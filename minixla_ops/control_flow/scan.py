@@ -1,4 +1,4 @@
-"""Scan: a fixed number of steps along a dimension, each with its elements and a carry."""
+"""Scan: a fixed number of steps along a dimension, with elements and carries."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,31 +27,31 @@ from minixla_ops.programs.runs_programs import Flags, RunsPrograms, in_front, me
 
 @register
 class Scan(RunsPrograms, Lowered):
-    """Calls `to_apply` with the elements of each step and the carry. XLA: Scan.
+    """Call `to_apply` with the elements of each step and the carries. XLA: Scan.
 
         for i in 0 ... N-1 (reversed: N-1 ... 0):
             outputs[i], carry = to_apply(inputs[i], carry)
 
-    Operands are the inputs, then the first carries; results the outputs, then the last carries.
-    Output i stands where input i does, reversed or not. Without steps the outputs are empty and
-    the carries the first ones.
+    The operands are the inputs, then the initial carries; the results are the outputs, then the
+    final carries. Output i is at the position of input i in both directions. Without steps,
+    the outputs are empty and the final carries are the initial ones.
 
-    A reverse derivative keeps what it needs of each step. Carries that `to_apply` returns as it
-    takes them are constants of the scan, of which nothing is kept.
+    A reverse derivative stores residuals of each step. Carries that `to_apply` returns unchanged
+    are constants of the scan, and are not stored.
 
     Attributes:
         to_apply: the Graph of one step.
-        carries: how many of the operands, and of the results, are carries.
-        length: N; it must be that of the inputs.
-        scan_dimension: the dimension of inputs and outputs that counts the steps.
-        is_reverse: whether the last step comes first.
-        is_associative: a promise that the steps may be grouped in any way; None promises nothing.
-            The result is computed step by step all the same.
+        carries: the number of carries among the operands, and among the results.
+        length: N, the length of the inputs.
+        scan_dimension: the dimension of inputs and outputs that indexes the steps.
+        is_reverse: whether the last step runs first.
+        is_associative: a promise that steps may be regrouped; None makes no promise. The result is
+            still computed step by step.
 
     Checks:
         (C1) each input has the dimension scan_dimension, of size `length`.
         (C2) to_apply takes an element of each input, without that dimension, then the carries.
-        (C3) to_apply gives the outputs' elements, then carries of the same shapes.
+        (C3) to_apply returns the outputs' elements, then carries with the same shapes.
         (C4) the outputs' elements have the dimensions before scan_dimension.
     """
 
@@ -64,7 +64,7 @@ class Scan(RunsPrograms, Lowered):
     is_associative: bool | None = attribute(Boolean(), default=None)
 
     @property
-    def dynamic_operands(self):  # type: ignore[override]  # the carries, by attributes
+    def dynamic_operands(self):  # type: ignore[override]  # only the carries, which depend on attributes
         count = len(self.to_apply.inputs)
         return range(count - self.carries, count)
 
@@ -73,17 +73,19 @@ class Scan(RunsPrograms, Lowered):
         inits, elements = operands[count:], []
         for index, array in enumerate(self.array_shapes(operands[:count])):
             if dimension >= array.rank or array.dimensions[dimension] != self.length:
-                problem = f"input {index} has no {self.length} elements along dimension {dimension}"
+                problem = (
+                    f"input {index} must have {self.length} elements along dimension {dimension}"
+                )
                 self.refuse("C1", problem)
             elements.append(array.without_dimension(dimension))
         taken, returned = self.to_apply.input_shapes, self.to_apply.output_shapes
         if taken != (*elements, *inits):
             both = f"{_listed(taken)}, not {_listed((*elements, *inits))}"
-            self.refuse("C2", f"to_apply takes other values than the elements and carries: {both}")
+            self.refuse("C2", f"to_apply must take the elements and carries; it takes {both}")
         outputs = returned[: len(returned) - self.carries]
         if returned[len(outputs) :] != tuple(inits):
-            both = f"it gives {_listed(returned)}, the carries are {_listed(inits)}"
-            self.refuse("C3", f"to_apply gives other carries than it takes: {both}")
+            both = f"it returns {_listed(returned)}, but the carries are {_listed(inits)}"
+            self.refuse("C3", f"to_apply must return the carries that it takes; {both}")
         stacked = []
         for index, array in enumerate(self.array_shapes(outputs)):
             if array.rank < dimension:
@@ -151,7 +153,7 @@ class Scan(RunsPrograms, Lowered):
         return call_vjp_graphs(vjp_graphs(moved, tuple(active)), operands)
 
     def batch_of(self, size, operands, dimensions):
-        if self.scan_dimension:  # a batch in front would move it, in what has one
+        if self.scan_dimension:  # a leading batch dimension would shift it
             moved = lowered_program(self, member_shapes(operands, dimensions))
             batched, places = batched_graph(moved, tuple(dimensions), size)
             return call(batched, *operands), places
@@ -169,7 +171,7 @@ class Scan(RunsPrograms, Lowered):
 def scan_all(
     to_apply: Graph, inputs: Sequence[Array], inits: Sequence[Array], length: int, is_reverse: bool
 ) -> list[list[Array]]:
-    """The outputs and the last carries of a scan of `length` steps along the first dimension."""
+    """Run a scan along the first dimension; return the outputs and the final carries."""
     scanned = Scan(to_apply, len(inits), length, 0, is_reverse)(*inputs, *inits)
     return split(scanned, len(scanned) - len(inits))
 
@@ -182,19 +184,19 @@ def scan(
     is_reverse: bool = False,
     is_associative: bool | None = None,
 ) -> tuple[Array, ...]:
-    """The outputs of a scan and its last carries, in one Python tuple. XLA: Scan.
+    """Scan along a dimension; return the outputs and the final carries in one tuple. XLA: Scan.
 
     Args:
-        inputs: an array or a sequence of arrays, at least one, of one size along scan_dimension.
-        inits: an array or a sequence of arrays: the first carries.
+        inputs: an array or a non-empty sequence of arrays, with equal sizes along scan_dimension.
+        inits: an array or a sequence of arrays: the initial carries.
         to_apply: a Graph or a function from one element of each input and the carries to the
             outputs' elements and the next carries.
         scan_dimension: the dimension to scan along.
-        is_reverse: whether to begin at its end.
+        is_reverse: whether to begin at the end.
         is_associative: see Scan.
 
     Returns:
-        The stacked outputs, then the last carries.
+        The stacked outputs, then the final carries.
 
     Raises:
         ShapeError: see Scan.
@@ -208,9 +210,9 @@ def scan(
     shapes = Scan.array_shapes([shape_of(array, "scan") for array in (*arrays, *first)])
     scan_dimension = Scan.fields["scan_dimension"].checked("scan", scan_dimension)
     if not arrays or any(shape.rank <= scan_dimension for shape in shapes[: len(arrays)]):
-        problem = f"(C1) the inputs have no dimension {scan_dimension}"
+        problem = f"(C1) inputs must have dimension {scan_dimension}"
         details = [f"inputs: {_listed(shapes[: len(arrays)])}"]
-        advice = "Give at least one input; each must have the dimension that is scanned."
+        advice = "Pass at least one input; each must have the scanned dimension."
         raise explain(ShapeError, "scan", problem, details, advice)
     elements = [shape.without_dimension(scan_dimension) for shape in shapes[: len(arrays)]]
     step = computation_of(to_apply, [*elements, *shapes[len(arrays) :]], Scan.builder_name)
@@ -223,7 +225,7 @@ def scan(
 def _batched_step(
     to_apply: Graph, carries: int, batched: Flags, size: int
 ) -> tuple[Flags, Flags, Graph]:
-    """Which operands are batched, which results, and the step over the batch."""
+    """Return which operands and results are batched, and the step over the batch."""
 
     def after(flags: Flags) -> Flags:
         return running.batched_of(batched_graph(to_apply, in_front(flags), size).known)

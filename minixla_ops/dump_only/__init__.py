@@ -1,1 +1,1 @@
-"""Instructions that XLA's passes make: read, printed and run, never built."""
+"""Instructions that XLA's passes create: they are read, printed and run, but not built."""

@@ -1,7 +1,7 @@
-"""The halves of asynchronous operations, as they are in dumps: starts give what dones take.
+"""The halves of asynchronous operations in dumps: a done returns the result of its start.
 
-A start holds operands and result together: `(operand, result, ...)`. It computes at once here; the
-rest of the pair takes the result out.
+A start returns a tuple `(operand, result, ...)`. It computes immediately here; the other half takes
+the result from the tuple.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from minixla_ops.programs.call import Call
 
 
 class Done(Internal):
-    """Base class of the second halves: member `index` of what the first, `start`, gives.
+    """Base class of second halves: element `index` of the tuple that `start` returns.
 
     Checks:
-        (C1) the operand is of the shape that the first half gives.
+        (C1) the operand has the shape that the first half returns.
     """
 
     operands = ("start",)
@@ -39,7 +39,7 @@ class Done(Internal):
     def shape(self, start):
         if not isinstance(start, TupleShape) or not self.start.gives(start):
             first = self.start.hlo_name
-            problem = f"the operand is not what {first} gives"
+            problem = f"the operand must be the result of {first}"
             self.refuse("C1", problem, f"It is the second half of {first}.")
         return start.elements[self.index]
 
@@ -48,19 +48,19 @@ class Done(Internal):
 
 
 class _Start(Internal):
-    """Base class of the first halves."""
+    """Base class of first halves."""
 
     operands = ("operand",)
 
     @classmethod
     def gives(cls, shape: TupleShape) -> bool:
-        """Whether a tuple has as many members, of such kinds, as the instruction gives."""
+        """Return whether a tuple has the number and types of elements that the start returns."""
         return len(shape.elements) == 2
 
 
 @register
 class CopyStart(_Start):
-    """The copy, the operand and a context: the first half of Copy. XLA: CopyStart."""
+    """First half of Copy: the copy, the operand and a context. XLA: CopyStart."""
 
     instead = Copy.instead
 
@@ -77,11 +77,11 @@ class CopyStart(_Start):
 
 @register
 class CopyDone(Done, start=CopyStart, index=0):
-    """The copy: the second half of Copy. XLA: CopyDone."""
+    """Second half of Copy: the copy. XLA: CopyDone."""
 
 
 class _StartOf(_Start):
-    """Base class of the first halves of collectives, `whole`, whose attributes each has."""
+    """Base class of the first halves of collectives; each has the attributes of `whole`."""
 
     whole: ClassVar[type[Operation]]
 
@@ -90,7 +90,7 @@ class _StartOf(_Start):
             setattr(cls, name, field)
         super().__init_subclass__()
         cls.whole = whole
-        cls.instead = f"Use {whole.builder_name}: XLA makes it asynchronous where that pays."
+        cls.instead = f"Use {whole.builder_name}: XLA makes it asynchronous if that is faster."
 
     @property
     def collective(self) -> Any:
@@ -109,27 +109,27 @@ class _StartOf(_Start):
 
 @register
 class AllGatherStart(_StartOf, whole=AllGather):
-    """The operand and what is gathered: the first half of AllGather. XLA: AllGatherStart."""
+    """First half of AllGather: the operand and the gathered array. XLA: AllGatherStart."""
 
 
 @register
 class AllGatherDone(Done, start=AllGatherStart, index=1):
-    """What is gathered: the second half of AllGather. XLA: AllGatherDone."""
+    """Second half of AllGather: the gathered array. XLA: AllGatherDone."""
 
 
 @register
 class CollectivePermuteStart(_StartOf, whole=CollectivePermute):
-    """Operand and what came: the first half of CollectivePermute. XLA: CollectivePermuteStart."""
+    """First half of CollectivePermute: operand and result. XLA: CollectivePermuteStart."""
 
 
 @register
 class CollectivePermuteDone(Done, start=CollectivePermuteStart, index=1):
-    """What came: the second half of CollectivePermute. XLA: CollectivePermuteDone."""
+    """Second half of CollectivePermute: the result. XLA: CollectivePermuteDone."""
 
 
 @register
 class AllReduceStart(_StartOf, whole=AllReduce):
-    """The reduced operand, in no tuple: the first half of AllReduce. XLA: AllReduceStart."""
+    """First half of AllReduce: the reduced operand, not in a tuple. XLA: AllReduceStart."""
 
     def shape(self, operand):
         return self.collective.infer((operand,))
@@ -140,7 +140,7 @@ class AllReduceStart(_StartOf, whole=AllReduce):
 
 @register
 class AllReduceDone(Identity):
-    """The reduced operand: the second half of AllReduce. XLA: AllReduceDone."""
+    """Second half of AllReduce: the reduced operand. XLA: AllReduceDone."""
 
     operands = ("start",)
     instead = AllReduceStart.instead
@@ -153,15 +153,15 @@ class _Thread(Text):
 
 @register
 class AsyncStart(_Start):
-    """Operands, result and a context of a computation. XLA: AsyncStart.
+    """Start a computation: operands, result and a context. XLA: AsyncStart.
 
     Attributes:
-        computation: the Graph, of one result.
-        async_execution_thread: where XLA runs it.
+        computation: the Graph, with one result.
+        async_execution_thread: the thread on which XLA runs it.
 
     Checks:
         (C1), (C2) see Call.
-        (C3) the computation has one result (or a tuple).
+        (C3) the computation has one result, which may be a tuple.
     """
 
     operands = ("operands...",)
@@ -172,7 +172,7 @@ class AsyncStart(_Start):
     def shape(self, *operands):
         results: Any = Call(self.computation).infer(operands)
         if len(results) != 1:
-            self.refuse_attribute("C3", f"the computation has {len(results)} results")
+            self.refuse_attribute("C3", f"the computation must have one result, not {len(results)}")
         return TupleShape([TupleShape(operands), *results, Shape("s32")])
 
     def lowered(self, *operands):
@@ -187,10 +187,10 @@ class AsyncStart(_Start):
 
 @register
 class AsyncUpdate(Identity):
-    """What it is given, of a computation that is under way. XLA: AsyncUpdate.
+    """Return its operand, the state of a running computation. XLA: AsyncUpdate.
 
     Checks:
-        (C1) the operand is of the shape that AsyncStart gives.
+        (C1) the operand has the shape that AsyncStart returns.
     """
 
     operands = ("start",)
@@ -203,10 +203,10 @@ class AsyncUpdate(Identity):
 
 @register
 class AsyncDone(Done, start=AsyncStart, index=1):
-    """The result of the computation. XLA: AsyncDone."""
+    """Return the result of the computation. XLA: AsyncDone."""
 
 
-#: Functions that make the builders of all instructions that only XLA makes, by builder name.
+#: Functions that make the builders of instructions that only XLA creates, by builder name.
 BUILDERS = {
     operation.builder_name: partial(refusing, operation)
     for operation in REGISTRY.values()

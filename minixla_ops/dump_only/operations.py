@@ -1,6 +1,6 @@
-"""Instructions that only XLA's passes make: seen in dumps, read, printed and run, never built.
+"""Instructions that only XLA's passes create: they are read from dumps, printed and run.
 
-Here are those that stand alone; the halves of asynchronous operations are in `async_pairs`.
+This module has single instructions; the halves of asynchronous operations are in `async_pairs`.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,12 +25,12 @@ from minixla_ops.random.random_samples import next_state
 
 
 class Internal(Lowered):
-    """Base class of the instructions that XLA makes itself: all rules follow from `composition`.
+    """Base class of XLA's internal instructions: all rules follow from `composition`.
 
-    Programs read from a dump hold them; their builders refuse.
+    Programs read from a dump may contain them; their builders raise an error.
     """
 
-    #: Why users do not build it, and what to use.
+    #: The reason why users do not build it, and the alternative.
     instead: ClassVar[str]
     dynamic_operands = EVERY_OPERAND
     only_arrays = False
@@ -46,7 +46,7 @@ class Internal(Lowered):
     def _within(
         self, tracer: partial[Any], operands: Sequence[Array], known: Sequence[object]
     ) -> tuple[Any, Any]:
-        """The results for the parent of a tracer's trace, and what is known of each, or None."""
+        """Return the results for the parent of a tracer's trace, with their knowledge or None."""
         pairs, (trace,) = zip(operands, known, strict=True), tracer.args
         with under(trace):
             outputs = self.lowered(*[x if p is None else tracer(x, p) for x, p in pairs])
@@ -61,15 +61,15 @@ def refusing(operation: type[Internal]) -> Callable[..., NoReturn]:
     name = operation.builder_name
 
     def builder(*operands: object, **attributes: object) -> NoReturn:
-        problem = f"{operation.hlo_name} is internal to XLA: its passes make it, programs do not"
+        problem = f"{operation.hlo_name} is internal to XLA: only its passes create it"
         raise explain(TransformError, name, problem, advice=operation.instead)
 
     builder = derived(operation, builder)
     builder.__doc__ = (
-        f"Refuses: {operation.hlo_name} is internal to XLA. {operation.instead}\n\n"
+        f"Raise an error: {operation.hlo_name} is internal to XLA. {operation.instead}\n\n"
         f"XLA: {operation.name}.\n\n"
-        "Args:\n    *operands, **attributes: of any kind.\n\nReturns:\n    Nothing.\n\n"
-        "Raises:\n    TransformError: always; programs read from a dump may hold it.\n\n"
+        "Args:\n    *operands, **attributes: any values.\n\nReturns:\n    Nothing.\n\n"
+        "Raises:\n    TransformError: always; only programs read from a dump may contain it.\n\n"
         f"Example:\n    >>> ops.{name}()\n    Traceback (most recent call last):\n        ...\n"
         f"    minixla.core.errors.TransformError: {name}: ..."
     )
@@ -77,7 +77,7 @@ def refusing(operation: type[Internal]) -> Callable[..., NoReturn]:
 
 
 class Identity(Internal):
-    """Base class of instructions whose result is their first operand."""
+    """Base class of instructions that return their first operand."""
 
     def shape(self, operand, *others):
         return operand
@@ -88,26 +88,26 @@ class Identity(Internal):
 
 @register
 class Copy(Identity):
-    """The operand, in memory of its own. XLA: Copy; passes may split it in CopyStart, CopyDone."""
+    """Copy the operand to other memory. XLA: Copy; passes may split it in CopyStart, CopyDone."""
 
     operands = ("operand",)
-    instead = "Values do not change, so that a copy is the value itself: use that."
+    instead = "Values are immutable, so use the value itself."
 
 
 @register
 class AddDependency(Identity):
-    """The operand, which is there after the token. XLA: AddDependency.
+    """Return the operand after the token. XLA: AddDependency.
 
     Checks:
         (C1) dependency is a token.
     """
 
     operands = "operand", "dependency"
-    instead = "Use optimization_barrier, or give tokens to the operations that are to be in order."
+    instead = "Use optimization_barrier, or pass tokens to the operations to order them."
 
     def shape(self, operand, dependency):
         if dependency is not TOKEN:
-            self.refuse("C1", "dependency is not a token")
+            self.refuse("C1", "dependency must be a token")
         return operand
 
     def stablehlo(self, emit, operands, shapes, results):
@@ -116,18 +116,18 @@ class AddDependency(Identity):
 
 @register
 class Domain(Identity):
-    """The operand, at a border between parts of a program that are sharded apart. XLA: Domain.
+    """Mark a border between parts of a program with different shardings. XLA: Domain.
 
     Attributes:
-        kind: of the border; XLA knows `sharding`.
-        entry, exit: the sharding of what comes out and of the operand, in HLO's notation.
+        kind: the kind of border; XLA uses `sharding`.
+        entry, exit: the shardings of the result and of the operand, in HLO's notation.
     """
 
     operands = ("operand",)
     kind: str = attribute(Text(), default="sharding")
     entry: str = attribute(Text(), default="{}")
     exit: str = attribute(Text(), default="{}")
-    instead = "Say how values are sharded with mx.sharding; XLA finds the borders."
+    instead = "Shard values with mx.sharding; XLA finds the borders."
 
     def hlo_attributes(self, shapes):
         return {"domain": f'{{kind="{self.kind}", entry={self.entry}, exit={self.exit}}}'}
@@ -135,18 +135,18 @@ class Domain(Identity):
 
 @register
 class Bitcast(Internal):
-    """The bytes of the operand as an array of another shape. XLA: Bitcast.
+    """Reinterpret the bytes of the operand as an array with another shape. XLA: Bitcast.
 
-    It reads memory, so that layouts matter: transposing and reshaping a bitcast may mean.
+    It depends on memory layouts: a bitcast can express transposes and reshapes.
 
     Attributes:
-        output_shape: the result's shape.
-        operand_layout, result_layout: the dimensions from the fastest to the slowest in memory, as
-            HLO's `{1,0}`; default: the last is the fastest.
+        output_shape: the shape of the result.
+        operand_layout, result_layout: the dimensions from the fastest to the slowest in memory,
+            like HLO's `{1,0}`; default: the last is the fastest.
 
     Checks:
-        (C1) output_shape is a static array's of as many bits as the operand.
-        (C2) each layout names every dimension once, the fastest first.
+        (C1) output_shape is a static array shape with as many bits as the operand.
+        (C2) each layout lists every dimension once, the fastest first.
     """
 
     operands = ("operand",)
@@ -162,10 +162,10 @@ class Bitcast(Internal):
         bits = operand.size * operand.element_type.bits
         is_static = isinstance(result, Shape) and not result.is_dynamic
         if not is_static or result.size * result.element_type.bits != bits:
-            self.refuse_attribute("C1", "the shapes differ in bits")
+            self.refuse_attribute("C1", "the shapes must have equal numbers of bits")
         for layout, shape in ((self.operand_layout, operand), (self.result_layout, result)):
             if layout is not None and sorted(layout) != list(range(shape.rank)):
-                self.refuse_attribute("C2", f"{layout} is no layout of {shape}")
+                self.refuse_attribute("C2", f"{layout} is not a layout of {shape}")
         return result
 
     def lowered(self, operand):
@@ -184,7 +184,7 @@ class Bitcast(Internal):
         return ops.transpose(physical, _inverse(slowest))
 
     def hlo(self, emit, operands, shapes, result):
-        # Printed shapes have the default layout: transposes stand for the others.
+        # Printed shapes have the default layout; transposes express other layouts.
         (name,), (shape,) = operands, shapes
         if self.operand_layout is not None:
             order = self.operand_layout[::-1]
@@ -209,12 +209,12 @@ _KINDS = "kLoop", "kInput", "kOutput", "kCustom"
 
 @register
 class Fusion(Internal, CallsProgram):
-    """A computation that is compiled into one kernel. XLA: Fusion.
+    """Run a computation that is compiled into one kernel. XLA: Fusion.
 
-    It means what Call does.
+    It has the meaning of Call.
 
     Attributes:
-        kind: kLoop, kInput, kOutput or kCustom: how XLA makes the kernel.
+        kind: kLoop, kInput, kOutput or kCustom: how XLA generates the kernel.
         computation: the Graph.
 
     Checks:
@@ -224,7 +224,7 @@ class Fusion(Internal, CallsProgram):
     operands = ("operands...",)
     computation: Graph = attribute(Instance(Graph), hlo="calls")
     kind: str = attribute(attributes.Enumeration(*_KINDS), default="kLoop")
-    instead = "Use call, or plain functions: XLA decides what it fuses."
+    instead = "Use call, or plain functions: XLA decides what to fuse."
 
     def shape(self, *operands):
         return Call(self.computation).infer(operands)
@@ -241,19 +241,19 @@ class Fusion(Internal, CallsProgram):
 
 @register
 class RngGetAndUpdateState(Internal):
-    """The state of XLA's own generator, which then moves on. XLA: RngGetAndUpdateState.
+    """Return the state of XLA's random generator and advance it. XLA: RngGetAndUpdateState.
 
-    XLA makes it of RngUniform and RngNormal. The reference keeps a counter of 128 bits for each
-    thread, which `minixla.reference_evaluator.seed` sets; StableHLO has random bits instead.
+    XLA creates it from RngUniform and RngNormal. The reference keeps a 128-bit counter for each
+    thread, which `minixla.reference_evaluator.seed` sets. StableHLO uses random bits instead.
 
     Attributes:
-        delta: how far the counter moves.
+        delta: the increment of the counter.
     """
 
     delta: int = attribute(Integer(minimum=0), default=1)
     has_side_effect = True
     zero_derivative = "it has no operands"
-    instead = "Use rng_bit_generator with a state of your own, or rng_uniform."
+    instead = "Use rng_bit_generator with an explicit state, or rng_uniform."
 
     def shape(self):
         return Shape("u64", (2,))
@@ -268,13 +268,13 @@ class RngGetAndUpdateState(Internal):
 
 @register
 class ElidedConstant(Internal):
-    """A constant that a dump shows as `constant({...})`: its shape is known, its value is not.
+    """A constant that a dump shows as `constant({...})`: its value is unknown.
 
-    Programs that hold one can be read, printed and drawn; what asks for the value is refused.
+    Programs that contain it can be read, printed and drawn; using its value raises an error.
 
     Attributes:
-        output_shape: the constant's shape.
-        label, line: what it is called in the text, and where it stands.
+        output_shape: the shape of the constant.
+        label, line: its name and its line in the text.
     """
 
     spec_names = ()
@@ -288,9 +288,9 @@ class ElidedConstant(Internal):
         return self.output_shape
 
     def lowered(self):
-        problem = f"line {self.line}: the text leaves out the numbers of the constant {self.label}"
+        problem = f"line {self.line}: the text omits the value of the constant {self.label}"
         how = "compiler_ir('hlo').as_hlo_text(True), --xla_dump_large_constants"
-        advice = f"Print the program with its large constants ({how}), and import that."
+        advice = f"Print the program with its large constants ({how}), and import this text."
         details = [f"{self.label} = constant({{...}})"]
         raise explain(ImportError_, "import_hlo", problem, details, advice)
 

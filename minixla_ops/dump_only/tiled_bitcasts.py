@@ -1,7 +1,7 @@
-"""Bitcasts of arrays that lie in memory in tiles, as padded arrays in other dimensions.
+"""Bitcasts of arrays with tiled memory layouts, as operations on padded arrays.
 
-An array lies in memory along its layout: the dimensions from the slowest to the fastest, cut in
-tiles where the layout says so (`{1,0:T(8,128)}`), which pad sizes up to multiples of the tile's.
+A layout orders the dimensions from the slowest to the fastest. It may split them into tiles
+(`{1,0:T(8,128)}`), which pad sizes up to multiples of the tile sizes.
 """
 
 import math
@@ -26,9 +26,9 @@ _MOST_CHECKED = 1 << 24
 
 
 class _Stage(NamedTuple):
-    """One step of the way into memory: pads, cuts dimensions in tiles, and turns them."""
+    """One step towards memory: pad, split dimensions into tiles, and transpose."""
 
-    #: The sizes before the step, after padding and after cutting; and the permutation.
+    #: The sizes before the step, after padding and after splitting; and the permutation.
     sizes: tuple[int, ...]
     padded: tuple[int, ...]
     cut: tuple[int, ...]
@@ -40,7 +40,7 @@ class _Stage(NamedTuple):
         return tuple([self.cut[at] for at in self.order])
 
     def enter(self, x: Array) -> Array:
-        """An array one step further into memory."""
+        """Move an array one step towards memory."""
         if self.padded != self.sizes:
             pairs = zip(self.sizes, self.padded, strict=True)
             config = [(0, padded - size, 0) for size, padded in pairs]
@@ -48,7 +48,7 @@ class _Stage(NamedTuple):
         return ops.transpose(ops.reshape(x, self.cut), self.order)
 
     def leave(self, x: Array) -> Array:
-        """An array one step back out of memory."""
+        """Move an array one step back from memory."""
         back = sorted(range(len(self.order)), key=self.order.__getitem__)
         x = ops.reshape(ops.transpose(x, back), self.padded)
         return ops.slice(x, (0,) * len(self.sizes), self.sizes)
@@ -56,7 +56,7 @@ class _Stage(NamedTuple):
 
 def _stages(shape: Shape, layout: Layout | None) -> list[_Stage]:
     order, tiles = layout or (range(shape.rank)[::-1], ())
-    # A tile of more dimensions counts ones before the array's.
+    # A tile of higher rank prepends ones to the array's dimensions.
     ones = max([0, *[len(tile) - shape.rank for tile in tiles]])
     slowest = (*range(ones), *[at + ones for at in reversed(order)])
     sizes = shape.dimensions
@@ -77,18 +77,18 @@ def _stages(shape: Shape, layout: Layout | None) -> list[_Stage]:
 def tiled_bitcast(
     operand: Shape, result: Shape, layouts: Sequence[Layout | None]
 ) -> Callable[[Array], Array]:
-    """The function that reads the memory of an array of shape `operand` as one of shape `result`.
+    """Return the function that reads the memory of an array with shape `operand` as `result`.
 
-    ValueError, a clause that says why, where that has other bytes, or bytes that are padding.
+    Raise ValueError with a clause as the reason if the bytes differ or include padding.
     """
     if operand.is_dynamic or result.is_dynamic:
-        raise ValueError("sizes of tiled arrays are dynamic")
+        raise ValueError("sizes of tiled arrays must be static")
     ways = [_stages(*pair) for pair in zip((operand, result), layouts, strict=True)]
     into, out_of = ways
     bits = operand.element_type.bits, result.element_type.bits
     counts = [math.prod(stages[-1].cut) for stages in ways]
     if bits[0] * counts[0] != bits[1] * counts[1]:
-        raise ValueError(f"{counts[0]} and {counts[1]} elements lie in memory")
+        raise ValueError(f"the arrays have {counts[0]} and {counts[1]} elements in memory")
     if max(counts) > _MOST_CHECKED:
         raise ValueError("the tiled arrays are too large to compare")
 

@@ -1,9 +1,9 @@
-"""Sizes known only at run time: GetDimensionSize and SetDimensionSize, and what uses them.
+"""GetDimensionSize and SetDimensionSize, and helpers for sizes known only at run time.
 
-A dynamic dimension has a bound, which is its size in the shape: `f32[<=10]`. In the reference an
-array has its true sizes. Reductions, element-wise operations and those that move whole dimensions
-know what to do with one; others refuse it. It cannot leave a compiled program: reduce it, or set
-its size back to the bound.
+A dynamic dimension has a bound, which is its size in the shape: `f32[<=10]`. In the reference
+evaluator an array has its true sizes. Reductions, element-wise operations and operations that move
+whole dimensions support dynamic dimensions; other operations reject them. A compiled program cannot
+return one: reduce it, or set its size back to the bound.
 """
 
 from collections.abc import Sequence
@@ -28,10 +28,10 @@ SIZE = Shape("s32")
 
 
 class _OfDimension(Operation):
-    """Base class of operations on one dimension's size.
+    """Base class of operations on the size of one dimension.
 
     Checks:
-        (C1) dimension is one of the operand's.
+        (C1) dimension is a dimension of the operand.
     """
 
     dimension: int = attribute(Dimension(), hlo="dimensions")
@@ -40,19 +40,21 @@ class _OfDimension(Operation):
 
 @register
 class GetDimensionSize(_OfDimension):
-    """The size of a dimension as s32[]; of a dynamic one at run time. XLA: GetDimensionSize.
+    """Return the size of a dimension as s32[]. XLA: GetDimensionSize.
+
+    The size of a dynamic dimension is known only at run time.
 
     Args:
         operand: an array, or a Shape.
-        dimension: which.
+        dimension: the dimension whose size is returned.
 
     Returns:
         An s32 scalar.
 
     Raises:
         AttributeValueError: the operand has no such dimension (C1).
-        DerivativeError: the operand is a Shape, as in the transpose of an operation on tangents,
-            and dynamic there.
+        DerivativeError: the operand is a Shape with that dimension dynamic, as in the transpose
+            of an operation on tangents.
 
     Example:
         >>> ops.get_dimension_size(np.float32([[1, 2, 3]]), 1)
@@ -82,36 +84,36 @@ def get_dimension_size(operand: ArrayLike | Shape, dimension: int) -> Any:
     operation.infer((operand,))
     if not operand.dynamic[dimension]:
         return np.int32(operand.dimensions[dimension])
-    problem = "the size of a dynamic tangent is not known"
-    advice = "In a jvp rule set dynamic sizes back to their bounds with set_dimension_size"
+    problem = "the size of a dynamic dimension of a tangent is unknown"
+    advice = "In the jvp rule, set dynamic sizes back to their bounds with set_dimension_size"
     advice = f"{advice}, or give the function a rule with mx.custom_vjp."
     raise explain(DerivativeError, "transpose", problem, [f"tangent {operand}"], advice)
 
 
 @register
 class SetDimensionSize(_OfDimension):
-    """An array with a dimension of which `val` elements, the first, are there at run time.
+    """Keep the first `val` elements of a dimension. XLA: SetDimensionSize.
 
-    The result's dimension is dynamic, its bound the size that it had. Where `val` is a Python or
-    NumPy integer equal to the bound, it is static: a dynamic operand is filled up with zeros. A
-    size outside [0, bound] is an error in the reference and unspecified elsewhere. With `to_bound`
-    the operation makes it static, what it gains is unspecified. XLA: SetDimensionSize.
+    The dimension of the result is dynamic, and its bound is its previous size. If `val` is a Python
+    or NumPy integer equal to the bound, the dimension is static, and a dynamic operand is padded
+    with zeros. A size outside [0, bound] raises in the reference evaluator and is unspecified
+    elsewhere. With `to_bound` the dimension becomes static and its new elements are unspecified.
 
     Args:
         operand: an array.
         val: an s32 scalar in [0, bound].
-        dimension: which.
+        dimension: the dimension to change.
 
     Returns:
-        An array of the operand's shape, with that dimension dynamic, or static.
+        An array with the operand's shape, except that this dimension is dynamic or static.
 
     Checks:
-        (C1) dimension is one of the operand's.
+        (C1) dimension is a dimension of the operand.
         (C2) val is s32[].
 
     Raises:
-        AttributeValueError: there is no such dimension (C1), or the integer is out of range.
-        ShapeError: `val` is no s32 scalar (C2).
+        AttributeValueError: the dimension does not exist (C1), or the integer is out of range.
+        ShapeError: `val` is not an s32 scalar (C2).
 
     Example:
         >>> shortened = lambda x: ops.set_dimension_size(x, np.int32(2), 0)
@@ -128,7 +130,7 @@ class SetDimensionSize(_OfDimension):
         check_dimensions(self, "C1", operand, self.dimension)
         if val is not SIZE:
             advice = "val must be a scalar s32[]; convert with convert_element_type."
-            self.refuse("C2", "val is not a size", advice)
+            self.refuse("C2", "val is not an s32 scalar", advice)
         flags = list(operand.dynamic)
         flags[self.dimension] = not self.to_bound
         return Shape(operand.element_type, operand.dimensions, flags)
@@ -172,29 +174,29 @@ def set_dimension_size(operand: ArrayLike, val: ArrayLike, dimension: int) -> Ar
 
 
 def refuse_ragged(operation: Operation, dimensions: Sequence[int | None]) -> None:
-    """Raises TransformError where a size is batched."""
+    """Raise TransformError if a size is batched."""
     if any(dimension is not None for dimension in dimensions):
-        problem = "the size differs over the batch"
-        advice = "keep the static size, and mask with mx.numpy.where(index < size, x, 0)."
-        advice = f"Members of a batch are equal in size: {advice}"
+        problem = "a dynamic size cannot differ between batch elements"
+        advice = "Keep the static size and mask with mx.numpy.where(index < size, x, 0)."
+        advice = f"All batch elements have equal sizes. {advice}"
         raise explain(TransformError, operation.builder_name, problem, (), advice)
 
 
 def static(value: ArrayLike, dimension: int) -> Any:
-    """`value` with its bound as the size of a dimension, filled up with zeros."""
+    """Pad `value` with zeros to the bound of a dynamic dimension."""
     shape = array_shape(value)
     if not shape.dynamic[dimension]:
         return value
     bound = np.int32(shape.dimensions[dimension])
     whole = SetDimensionSize(dimension, to_bound=True)(value, bound)
-    # Elsewhere than in the reference it holds anything there.
+    # Outside the reference evaluator, elements beyond the size are unspecified: mask them.
     position = ops.iota(Shape(SIZE.element_type, shape.dimensions), dimension)
     size = ops.broadcast_in_dim(ops.get_dimension_size(value, dimension), shape.dimensions, ())
     return ops.select(ops.lt(position, size), whole, zeros_like(whole))
 
 
 def with_sizes(value: Array, like: Array) -> Array:
-    """`value` with dimensions dynamic where those of `like`, of equal bounds, are; and as large."""
+    """Give `value` the dynamic dimensions and sizes of `like`, which has equal bounds."""
     shape, wanted = array_shape(value), array_shape(like)
     for dimension, (has, wants) in enumerate(zip(shape.dynamic, wanted.dynamic, strict=True)):
         if has and not wants:
@@ -206,7 +208,7 @@ def with_sizes(value: Array, like: Array) -> Array:
 
 
 def common_sizes(*values: ArrayLike) -> Sequence[Any]:
-    """The values, dynamic where one of the highest rank is; those of other dimensions unchanged."""
+    """Make dimensions dynamic in all values of the highest rank if one of them is dynamic there."""
     if not any(map(is_dynamic, values)):
         return values
     sized = list(values)
@@ -225,12 +227,12 @@ def common_sizes(*values: ArrayLike) -> Sequence[Any]:
 
 
 def on_bounds(operation: Operation, operand: ArrayLike, dimensions: Sequence[int | None]) -> Array:
-    """An operation that moves or repeats whole dimensions, of an operand filled to its bounds."""
+    """Apply an operation that moves or repeats whole dimensions to an operand padded with zeros."""
     shape, whole = array_shape(operand), operand
     for index in range(shape.rank):
         whole = static(whole, index)
     result = operation(whole)
-    # The sizes are set again, in those `dimensions` of the result which the operand's are, if any.
+    # Set the sizes again, in those `dimensions` of the result that come from the operand.
     for index, (at, flag) in enumerate(zip(dimensions, shape.dynamic, strict=True)):
         size = shape.dimensions[index]
         if flag and at is not None and array_shape(result).dimensions[at] == size:
@@ -241,7 +243,7 @@ def on_bounds(operation: Operation, operand: ArrayLike, dimensions: Sequence[int
 def dynamic_parts(
     joined: Array, parts: Sequence[Array], wanted: Sequence[bool], dimension: int
 ) -> list[Array]:
-    """What concat_in_dim joined from `parts`, some of them dynamic: each up to its bound."""
+    """Split the result of concat_in_dim into its `parts`, each padded to its bound."""
     whole, found = static(joined, dimension), []
     sizes = array_shape(whole).dimensions
     start: ArrayLike = np.int32(0)

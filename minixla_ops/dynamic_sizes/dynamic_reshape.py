@@ -24,24 +24,24 @@ class _Flags(SequenceOf):
 
 @register
 class DynamicReshape(Operation):
-    """The elements of an array, in row-major order, in sizes that are values. XLA: DynamicReshape.
+    """Reshape an array, in row-major order, to sizes that are values. XLA: DynamicReshape.
 
-    They fill dim_sizes[0] * dim_sizes[1] * ... positions. Other numbers of elements, and sizes
-    beyond their bounds, are an error in the reference and unspecified elsewhere.
+    The result has dim_sizes[0] * dim_sizes[1] * ... elements. A different number of elements, or a
+    size above its bound, raises in the reference evaluator and is unspecified elsewhere.
 
     Args:
-        operand: an array, of dynamic or static sizes.
-        dim_sizes: N s32 scalars; Python integers become such.
-        new_size_bounds: N upper bounds, whose product is that of the operand's sizes (bounds).
-        dims_are_dynamic: which of the N dimensions are dynamic; the others have their bound.
+        operand: an array with dynamic or static sizes.
+        dim_sizes: N s32 scalars, or Python integers, which are converted.
+        new_size_bounds: N upper bounds; their product is that of the operand's sizes (or bounds).
+        dims_are_dynamic: whether each of the N dimensions is dynamic; others equal their bound.
 
     Returns:
-        An array of these sizes.
+        An array with these sizes.
 
     Checks:
-        (C1) one size, one bound and one flag for each dimension.
+        (C1) there is one size, one bound and one flag for each dimension.
         (C2) each size is s32[].
-        (C3) the bounds hold as many elements as the operand's sizes or bounds do.
+        (C3) the product of the bounds is that of the operand's sizes or bounds.
 
     Example:
         >>> reshaped = lambda x: ops.dynamic_reshape(x, [2, 2], [2, 2], [False, False])
@@ -59,11 +59,13 @@ class DynamicReshape(Operation):
     def shape(self, operand, *sizes):
         bounds, flags = self.new_size_bounds, self.dims_are_dynamic
         if not len(sizes) == len(bounds) == len(flags):
-            self.refuse_attribute("C1", "the lists differ in length")
+            self.refuse_attribute("C1", "sizes, bounds and flags must have equal lengths")
         if any(size is not SIZE for size in sizes):
-            self.refuse("C2", "a size is not s32[]", "Convert with convert_element_type.")
+            self.refuse("C2", "sizes must be s32 scalars", "Convert with convert_element_type.")
         if math.prod(bounds) != operand.size:
-            self.refuse("C3", f"bounds of {math.prod(bounds)} elements for {operand.size}")
+            self.refuse(
+                "C3", f"the bounds hold {math.prod(bounds)} elements, the operand {operand.size}"
+            )
         return Shape(operand.element_type, bounds, flags)
 
     def reference(self, operand, *dim_sizes):
@@ -71,8 +73,8 @@ class DynamicReshape(Operation):
         bounds = zip(sizes, self.new_size_bounds, self.dims_are_dynamic, strict=True)
         fits = all(0 <= size <= bound and (flag or size == bound) for size, bound, flag in bounds)
         if not fits or math.prod(sizes) != operand.size:
-            problem, advice = f"sizes {sizes} do not fit", "Sizes must be within their bounds"
-            advice = f"{advice} and hold the operand's elements."
+            problem, advice = f"sizes {sizes} do not fit", "Sizes must not exceed their bounds"
+            advice = f"{advice}, and their product must be the number of elements of the operand."
             details = (
                 f"operand of {operand.size} elements",
                 f"new_size_bounds {self.new_size_bounds}",

@@ -1,1 +1,1 @@
-"""One element at a time: arithmetic, comparisons, choices, functions, conversions."""
+"""Element-wise operations: arithmetic, comparisons, choices, functions, conversions."""

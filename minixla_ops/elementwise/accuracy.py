@@ -1,4 +1,4 @@
-"""The accuracy that a caller asks of a function with several implementations (rule RA)."""
+"""The accuracy that a caller requests for a function with several implementations (rule RA)."""
 
 import re
 from dataclasses import dataclass
@@ -14,16 +14,16 @@ _MODE = r"result_accuracy_mode<(\w+)>"
 
 @dataclass(frozen=True)
 class ResultAccuracy:
-    """XLA's ResultAccuracy: which implementation of a function is wanted, not what it computes.
+    """XLA's ResultAccuracy: it selects an implementation and does not change the function.
 
     Attributes:
         mode: `DEFAULT`, `HIGHEST`, or `TOLERANCE`, which the three fields below define.
-        atol, rtol: the greatest absolute and relative error.
-        ulps: the greatest error in steps from one value of the type to the next.
+        atol, rtol: the maximum absolute and relative error.
+        ulps: the maximum error in steps from one value of the type to the next.
 
     Raises:
-        AttributeValueError: an unknown mode, a negative field, fields without the mode TOLERANCE or
-            that mode without any.
+        AttributeValueError: the mode is unknown, a field is negative, fields are given without the
+            mode TOLERANCE, or that mode without fields.
     """
 
     mode: str = "TOLERANCE"
@@ -38,13 +38,13 @@ class ResultAccuracy:
         elif not all(isinstance(field, (int, float)) and field >= 0 for field in fields):
             problem = f"atol, rtol and ulps must be numbers >= 0, not {fields}"
         elif any(fields) != (self.mode == "TOLERANCE"):
-            problem = f"mode {self.mode} does not go with (atol, rtol, ulps) = {fields}"
+            problem = f"mode {self.mode} does not match (atol, rtol, ulps) = {fields}"
         if problem:
             raise explain(AttributeValueError, "ResultAccuracy", problem)
 
     @classmethod
     def parse(cls, text: str) -> "ResultAccuracy":
-        """What a mode's name, or `#stablehlo.result_accuracy<...>`, says; ValueError if neither."""
+        """Parse a mode's name or `#stablehlo.result_accuracy<...>`; else raise ValueError."""
         if text in _MODES:
             return cls(text)
         mode = re.search(_MODE, text)
@@ -56,21 +56,21 @@ class ResultAccuracy:
 
     @property
     def stablehlo(self) -> str:
-        """StableHLO's attribute."""
-        # MLIR's floats need a decimal point, which repr may leave out.
+        """The StableHLO attribute."""
+        # MLIR's floats need a decimal point, which `repr` may omit.
         fields = f"atol = {self.atol:.16e}, rtol = {self.rtol:.16e}, ulps = {self.ulps}"
         mode = f"#stablehlo.result_accuracy_mode<{self.mode}>"
         return f"#stablehlo.result_accuracy<{fields}, mode = {mode}>"
 
     def __str__(self) -> str:
-        """HLO's notation."""
+        """Return the HLO notation."""
         if self.mode != "TOLERANCE":
             return f"{{mode={self.mode.lower()}}}"
         return f"{{tolerance={{atol={self.atol!r}, rtol={self.rtol!r}, ulps={self.ulps}}}}}"
 
 
 class AccuracyAttribute(Attribute):
-    """A ResultAccuracy in any form that it can be made from, or None, the default."""
+    """A ResultAccuracy, a value that converts to one, or None, the default."""
 
     is_ambiguous = False
 
@@ -84,7 +84,7 @@ class AccuracyAttribute(Attribute):
         try:
             return ResultAccuracy.parse(value)
         except AttributeValueError as error:
-            # The operation that has the attribute says more.
+            # The operation adds details to the message.
             raise ValueError(str(error).splitlines()[0]) from None
 
     def stablehlo(self, value: ResultAccuracy) -> str:

@@ -1,4 +1,4 @@
-"""Element-wise arithmetic of two operands, and operations on their bits."""
+"""Element-wise arithmetic and bitwise operations of two operands."""
 
 from collections.abc import Callable, Sequence
 
@@ -24,7 +24,7 @@ from minixla_ops.movement.broadcasting import broadcast_operands
 
 @register
 class Add(Binary):
-    """lhs + rhs; integers wrap, pred is a logical or. XLA: Add.
+    """Element-wise sum; integers wrap, logical OR for pred. XLA: Add.
 
     Example:
         >>> ops.add(np.int32([1, 2]), np.int32([10, 20]))
@@ -46,7 +46,7 @@ class Add(Binary):
 
 @register
 class Sub(Binary):
-    """lhs - rhs; integers wrap. XLA: Sub.
+    """Element-wise difference; integers wrap. XLA: Sub.
 
     Example:
         >>> ops.sub(np.int32([1, 2]), np.int32([10, 20]))
@@ -71,7 +71,7 @@ class Sub(Binary):
 
 @register
 class Mul(Binary):
-    """lhs * rhs; integers wrap, pred is a logical and. XLA: Mul.
+    """Element-wise product; integers wrap, logical AND for pred. XLA: Mul.
 
     Example:
         >>> ops.mul(np.int32([1, 2]), np.int32([10, 20]))
@@ -102,10 +102,10 @@ class Mul(Binary):
 
 @register
 class Div(Binary):
-    """lhs / rhs; of integers rounded toward zero. XLA: Div.
+    """Element-wise quotient; integers round toward zero. XLA: Div.
 
-    XLA leaves an integer divided by 0, and the least one divided by -1, to the implementation; here
-    all bits of the first are set and the second wraps.
+    XLA leaves an integer divided by 0, and the least integer divided by -1, to the implementation.
+    Here all bits of the first are set, and the second wraps.
 
     Example:
         >>> ops.div(np.float32([1, 2]), np.float32([2, 2]))
@@ -121,13 +121,13 @@ class Div(Binary):
     linear_operands = (0,)
 
     def over(self, change: Array, divisor: Array) -> Array:
-        """The operation on a tangent or cotangent."""
+        """Apply the operation to a tangent or cotangent."""
         return divided(change, divisor)
 
     def times(self, lhs: Array, rhs: Array) -> Array:
-        """The product of the result with a tangent or cotangent, in any order.
+        """Multiply the result with a tangent or cotangent, in any order.
 
-        In imported programs it is 0 where either is: 1 / (1 + exp(x)) is 0 where exp(x) overflows.
+        In imported programs it is 0 if either is: 1 / (1 + exp(x)) is 0 if exp(x) overflows.
         """
         if in_imported_program():
             return REGISTRY["MulNoNan"](either=True)(lhs, rhs)
@@ -145,7 +145,7 @@ class Div(Binary):
 
     def vjp(self, cotangents, operands, results, active):
         if not active[0]:
-            # The share of the numerator would be an array more that XLA keeps.
+            # Do not reuse the numerator's share: XLA would keep one more array.
             return [None, self.over(self.times(-cotangents, results), operands[1])]
         share = self.over(cotangents, operands[1])
         return [share, self.times(-share, results) if active[1] else None]
@@ -153,9 +153,9 @@ class Div(Binary):
 
 @register
 class Rem(Binary):
-    """The remainder of lhs / rhs, with the sign of lhs (C's fmod). XLA: Rem.
+    """Element-wise remainder of lhs / rhs, with the sign of lhs (C's fmod). XLA: Rem.
 
-    Of an integer and 0 it is the integer; of the least one and -1 it is 0.
+    For an integer and 0 it is the integer; for the least integer and -1 it is 0.
 
     Example:
         >>> ops.rem(np.int32([7, -7]), np.int32([3, 3]))
@@ -174,7 +174,7 @@ class Rem(Binary):
 class Pow(Binary):
     """lhs raised to the power rhs. XLA: Pow.
 
-    Powers of integers wrap; those with a negative exponent are rounded toward zero (and 0 for 0).
+    Integer powers wrap; negative exponents round toward zero, and give 0 for base 0.
 
     Example:
         >>> ops.pow(np.float32([2, 4]), np.float32([3, 0.5]))
@@ -188,31 +188,31 @@ class Pow(Binary):
 
     def derivatives(self, lhs, rhs, result):
         def of_base() -> Array:
-            # x ** 0 does not change with x, not at 0 either, where x ** -1 is infinite.
+            # The derivative of x ** 0 is 0, also at 0, where x ** -1 is infinite.
             is_constant = (lhs == 0) & (rhs == 0)
             return rhs * self(ops.select(is_constant, ones_like(lhs), lhs), rhs - 1)
 
         def of_exponent() -> Array:
-            # 0 ** y does not change with y, though log(0) is infinite.
+            # The derivative of 0 ** y is 0, though log(0) is infinite.
             return ops.log(ops.select(lhs == 0, ones_like(lhs), lhs)) * result
 
         return of_base, of_exponent
 
 
 def _chosen(is_first: Array, lhs: Array, rhs: Array) -> Array:
-    """One of two complex numbers: what is NaN, else lhs where it is first."""
+    """Choose one of two complex numbers: one that is NaN, else lhs if `is_first`."""
     return ops.select(ops.ne(lhs, lhs) | (is_first & ops.eq(rhs, rhs)), lhs, rhs)
 
 
 class _Extremum(Binary):
-    """Base class of Max and Min. Where the operands are equal, each has half of the derivative.
+    """Base class of Max and Min; for equal operands, each gets half of the derivative.
 
-    StableHLO's of complex numbers are not used: XLA compares only the real parts.
+    StableHLO's operations are not used for complex numbers: XLA compares only the real parts.
     """
 
     element_types = families.ALL
     lowered_types = families.COMPLEX
-    #: How the operand that is chosen compares with the other.
+    #: The direction in which the chosen operand compares with the other.
     direction = ""
 
     def lowered(self, lhs, rhs):
@@ -229,9 +229,9 @@ class _Extremum(Binary):
 
 @register
 class Max(_Extremum):
-    """The larger of lhs and rhs; NaN if either is NaN, and +0 is larger than -0. XLA: Max.
+    """Element-wise maximum; NaN if either is NaN, and +0 is larger than -0. XLA: Max.
 
-    pred is a logical or; complex numbers are ordered by real parts and then by imaginary ones.
+    Logical OR for pred. Complex numbers are ordered by real parts, then by imaginary parts.
 
     Example:
         >>> ops.max(np.float32([1, 5]), np.float32([3, np.nan]))
@@ -245,9 +245,9 @@ class Max(_Extremum):
 
 @register
 class Min(_Extremum):
-    """The smaller of lhs and rhs; NaN if either is NaN, and -0 is smaller than +0. XLA: Min.
+    """Element-wise minimum; NaN if either is NaN, and -0 is smaller than +0. XLA: Min.
 
-    pred is a logical and; complex numbers are ordered by real parts and then by imaginary ones.
+    Logical AND for pred. Complex numbers are ordered by real parts, then by imaginary parts.
 
     Example:
         >>> ops.min(np.float32([1, 5]), np.float32([3, np.nan]))
@@ -261,9 +261,9 @@ class Min(_Extremum):
 
 @register
 class Atan2(Binary):
-    """The angle of the point with y = lhs and x = rhs, in [-pi, pi]. XLA: Atan2.
+    """Element-wise angle of the point with y = lhs and x = rhs, in [-pi, pi]. XLA: Atan2.
 
-    Of complex numbers -i * log((rhs + i * lhs) / sqrt(rhs**2 + lhs**2)).
+    For complex numbers, -i * log((rhs + i * lhs) / sqrt(rhs**2 + lhs**2)).
 
     Example:
         >>> ops.atan2(np.float32([1, -1]), np.float32([1, -1]))
@@ -298,7 +298,7 @@ class Complex(Binary):
         return operand.with_element_type(operand.element_type.complex)
 
     def transpose(self, cotangents, operands, linear):
-        # The pairing is that of JAX: Re(cotangent * tangent), without a conjugate.
+        # JAX's pairing is Re(cotangent * tangent), without a conjugate.
         return [
             ops.real(cotangents) if linear[0] else None,
             -ops.imag(cotangents) if linear[1] else None,
@@ -306,7 +306,7 @@ class Complex(Binary):
 
 
 def binary_builder(operation: type[Binary]) -> Callable[..., Array]:
-    """The function of two arrays that broadcasts them as XLA does and applies `operation`."""
+    """Build the function that broadcasts two arrays by XLA's rule and applies `operation`."""
     record = operation()
 
     def builder(
@@ -326,20 +326,20 @@ def binary_builder(operation: type[Binary]) -> Callable[..., Array]:
 _ARGUMENTS = sections("""Args:
     lhs: an array.
     rhs: an array of the same element type.
-    broadcast_dimensions: for each dimension of the operand of lower rank which dimension of the
-        other it is; needed where the ranks differ, unless one operand is a scalar.
+    broadcast_dimensions: for each dimension of the lower-rank operand, its dimension in the other
+        operand. Required if the ranks differ, unless one operand is a scalar.
 
 Returns:
-    An array of the dimensions that both broadcast to.
+    An array with the dimensions that both operands broadcast to.
 
 Raises:
-    ShapeError: the operands do not fit each other (B1, E1 ... E9), or the operation does not take
+    ShapeError: the operands do not broadcast (B1, E1 ... E9), or the operation does not support
         their element type (C2).
 """)
 
 
 class _Bitwise(Binary):
-    """Base class of the operations on bits."""
+    """Base class of bitwise operations."""
 
     element_types = families.INTEGERS_AND_PRED
     is_cheap = True
@@ -347,10 +347,10 @@ class _Bitwise(Binary):
 
 
 class _Shift(_Bitwise):
-    """Base class of shifts by rhs bits; amounts outside [0, width) shift every bit out."""
+    """Base class of shifts by rhs bits; an amount outside [0, width) shifts out all bits."""
 
     element_types = families.INTEGERS
-    #: As signed (s) or unsigned (u) integers of which NumPy sees the operands.
+    #: NumPy treats the operands as signed (s) or unsigned (u) integers.
     seen_as = "u"
 
     def reference(self, lhs, rhs):
@@ -361,7 +361,7 @@ class _Shift(_Bitwise):
 
 @register
 class And(_Bitwise):
-    """The bits that lhs and rhs both have; of pred a logical and. XLA: And.
+    """Bitwise AND; logical AND for pred. XLA: And.
 
     Example:
         >>> ops.and_(np.int32(0b1100), np.int32(0b1010))
@@ -374,7 +374,7 @@ class And(_Bitwise):
 
 @register
 class Or(_Bitwise):
-    """The bits that lhs or rhs has; of pred a logical or. XLA: Or.
+    """Bitwise OR; logical OR for pred. XLA: Or.
 
     Example:
         >>> ops.or_(np.int32(0b1100), np.int32(0b1010))
@@ -387,7 +387,7 @@ class Or(_Bitwise):
 
 @register
 class Xor(_Bitwise):
-    """The bits that one of lhs and rhs has; of pred whether they differ. XLA: Xor.
+    """Bitwise XOR; logical XOR for pred. XLA: Xor.
 
     Example:
         >>> ops.xor(np.int32(0b1100), np.int32(0b1010))
@@ -400,7 +400,7 @@ class Xor(_Bitwise):
 
 @register
 class ShiftLeft(_Shift):
-    """The bits of lhs moved left by rhs; zeros come in. XLA: ShiftLeft.
+    """Shift the bits of lhs left by rhs, filling with zeros. XLA: ShiftLeft.
 
     Example:
         >>> ops.shift_left(np.int32([1, 3]), np.int32([4, 1]))
@@ -413,7 +413,7 @@ class ShiftLeft(_Shift):
 
 @register
 class ShiftRightLogical(_Shift):
-    """The bits of lhs moved right by rhs; zeros come in. XLA: ShiftRightLogical.
+    """Shift the bits of lhs right by rhs, filling with zeros. XLA: ShiftRightLogical.
 
     Example:
         >>> ops.shift_right_logical(np.int32([-8, 8]), np.int32([28, 1]))
@@ -426,7 +426,7 @@ class ShiftRightLogical(_Shift):
 
 @register
 class ShiftRightArithmetic(_Shift):
-    """The bits of lhs moved right by rhs; its first bit is repeated. XLA: ShiftRightArithmetic.
+    """Shift the bits of lhs right by rhs, repeating the sign bit. XLA: ShiftRightArithmetic.
 
     Example:
         >>> ops.shift_right_arithmetic(np.int32([-8, 8]), np.int32([1, 1]))

@@ -1,4 +1,4 @@
-"""Comparison: the family Compare of XLA, an operation for each direction and order."""
+"""XLA's family Compare: one operation for each direction and order."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -22,16 +22,16 @@ _NUMPY: dict[str, np.ufunc] = dict(
 
 
 class Comparison(Binary):
-    """Base class: whether a relation holds between lhs and rhs. The result is pred.
+    """Base class of comparisons of lhs and rhs; the result is pred.
 
-    Floats are compared as IEEE 754 says: relations with a NaN are false except `Ne`, and -0 equals
-    +0. In the total order floats are compared by sign and bits instead,
-    -NaN < -inf < -finite < -0 < +0 < +finite < +inf < +NaN; other types as without it. Complex
-    numbers are ordered by real parts and, where these are equal, by imaginary parts.
+    Floats are compared by IEEE 754: a comparison with NaN is false, except for `Ne`, and -0 equals
+    +0. The total order compares floats by sign and bits instead:
+    -NaN < -inf < -finite < -0 < +0 < +finite < +inf < +NaN. Other types are compared as usual.
+    Complex numbers are ordered by real parts, then by imaginary parts.
 
     Attributes:
         direction: EQ, NE, GE, GT, LE or LT.
-        total_order: whether floats are in the total order.
+        total_order: whether floats are compared in the total order.
     """
 
     element_types = ALL
@@ -69,9 +69,10 @@ class Comparison(Binary):
 
     def lowered(self, lhs, rhs):
         if not array_shape(lhs).element_type.is_complex:
-            # XLA crashes on types of 6 bits. They have no NaN, so f32 gives the same order.
+            # XLA crashes on 6-bit types. They have no NaN, so comparing in f32 gives the same
+            # order.
             return self(*[ops.convert_element_type(operand, F32) for operand in (lhs, rhs)])
-        # StableHLO's own has this meaning, but XLA compares only the real parts.
+        # StableHLO's compare has this meaning, but XLA compares only the real parts.
         real, imag = ([part(operand) for operand in (lhs, rhs)] for part in (ops.real, ops.imag))
         holds = MEMBERS[self.direction, False]()
         return ops.select(ops.eq(real[0], real[1]), holds(*imag), holds(*real))
@@ -85,21 +86,21 @@ _COMPARE_TYPES = {"pred": "UNSIGNED", "unsigned": "UNSIGNED", "signed": "SIGNED"
 
 
 def total_order(array: np.ndarray, kind: ElementType) -> np.ndarray:
-    """Integers in the total order of the floats of `array`."""
+    """Map the floats of `array` to integers in the total order."""
     bits = array.view(f"u{array.dtype.itemsize}").astype(np.uint64)
-    if kind.name == "f8e8m0fnu":  # it has no sign
+    if kind.name == "f8e8m0fnu":  # this type has no sign
         return bits
     sign = np.uint64(1 << (kind.bits - 1))
     magnitude = (bits & ~sign).astype(np.int64)
     position = np.where(bits & sign, ~magnitude, magnitude)
-    if kind.name.endswith("fnuz"):  # the only NaN has the sign and no other bit
+    if kind.name.endswith("fnuz"):  # only the sign bit of NaN is set
         return np.where(bits == sign, np.iinfo(np.int64).min, position)
     return position
 
 
 @register
 class Eq(Comparison):
-    """Whether lhs = rhs. XLA: Eq.
+    """Element-wise lhs == rhs. XLA: Eq.
 
     Example:
         >>> ops.eq(np.float32([1, 2]), np.float32([2, 2]))
@@ -112,7 +113,7 @@ class Eq(Comparison):
 
 @register
 class Ne(Comparison):
-    """Whether lhs and rhs differ; true where either is NaN. XLA: Ne.
+    """Element-wise lhs != rhs; true if either is NaN. XLA: Ne.
 
     Example:
         >>> ops.ne(np.float32([1, np.nan]), np.float32([1, np.nan]))
@@ -125,7 +126,7 @@ class Ne(Comparison):
 
 @register
 class Ge(Comparison):
-    """Whether lhs >= rhs. XLA: Ge.
+    """Element-wise lhs >= rhs. XLA: Ge.
 
     Example:
         >>> ops.ge(np.float32([1, 2]), np.float32([2, 2]))
@@ -138,7 +139,7 @@ class Ge(Comparison):
 
 @register
 class Gt(Comparison):
-    """Whether lhs > rhs. XLA: Gt.
+    """Element-wise lhs > rhs. XLA: Gt.
 
     Example:
         >>> ops.gt(np.float32([1, 3]), np.float32([2, 2]))
@@ -151,7 +152,7 @@ class Gt(Comparison):
 
 @register
 class Le(Comparison):
-    """Whether lhs <= rhs. XLA: Le.
+    """Element-wise lhs <= rhs. XLA: Le.
 
     Example:
         >>> ops.le(np.float32([1, 3]), np.float32([2, 2]))
@@ -164,7 +165,7 @@ class Le(Comparison):
 
 @register
 class Lt(Comparison):
-    """Whether lhs < rhs. XLA: Lt.
+    """Element-wise lhs < rhs. XLA: Lt.
 
     Example:
         >>> ops.lt(np.float32([1, 3]), np.float32([2, 2]))
@@ -177,7 +178,7 @@ class Lt(Comparison):
 
 @register
 class EqTotalOrder(Comparison):
-    """Whether lhs = rhs in the total order of floats: the same bits. XLA: EqTotalOrder.
+    """Element-wise equality in the total order of floats: the same bits. XLA: EqTotalOrder.
 
     Example:
         >>> ops.eq_total_order(np.float32([0.0, np.nan]), np.float32([-0.0, np.nan]))
@@ -191,7 +192,7 @@ class EqTotalOrder(Comparison):
 
 @register
 class NeTotalOrder(Comparison):
-    """Whether lhs and rhs differ in the total order of floats. XLA: NeTotalOrder.
+    """Element-wise inequality in the total order of floats. XLA: NeTotalOrder.
 
     Example:
         >>> ops.ne_total_order(np.float32([0.0, np.nan]), np.float32([-0.0, np.nan]))
@@ -205,7 +206,7 @@ class NeTotalOrder(Comparison):
 
 @register
 class GeTotalOrder(Comparison):
-    """Whether lhs >= rhs in the total order of floats. XLA: GeTotalOrder.
+    """Element-wise lhs >= rhs in the total order of floats. XLA: GeTotalOrder.
 
     Example:
         >>> ops.ge_total_order(np.float32([0.0, -0.0]), np.float32([-0.0, 0.0]))
@@ -219,7 +220,7 @@ class GeTotalOrder(Comparison):
 
 @register
 class GtTotalOrder(Comparison):
-    """Whether lhs > rhs in the total order of floats. XLA: GtTotalOrder.
+    """Element-wise lhs > rhs in the total order of floats. XLA: GtTotalOrder.
 
     Example:
         >>> ops.gt_total_order(np.float32([0.0, np.nan]), np.float32([-0.0, np.inf]))
@@ -233,7 +234,7 @@ class GtTotalOrder(Comparison):
 
 @register
 class LeTotalOrder(Comparison):
-    """Whether lhs <= rhs in the total order of floats. XLA: LeTotalOrder.
+    """Element-wise lhs <= rhs in the total order of floats. XLA: LeTotalOrder.
 
     Example:
         >>> ops.le_total_order(np.float32([0.0, -0.0]), np.float32([-0.0, 0.0]))
@@ -247,7 +248,7 @@ class LeTotalOrder(Comparison):
 
 @register
 class LtTotalOrder(Comparison):
-    """Whether lhs < rhs in the total order of floats. XLA: LtTotalOrder.
+    """Element-wise lhs < rhs in the total order of floats. XLA: LtTotalOrder.
 
     Example:
         >>> ops.lt_total_order(np.float32([-0.0, np.inf]), np.float32([0.0, np.nan]))
@@ -259,7 +260,7 @@ class LtTotalOrder(Comparison):
     total_order = True
 
 
-#: By direction, and whether they are of the total order.
+#: Comparison classes by direction and total_order.
 MEMBERS: dict[tuple[str, bool], type[Comparison]] = {
     (member.direction, member.total_order): member for member in Comparison.__subclasses__()
 }
@@ -272,24 +273,24 @@ def compare(
     broadcast_dimensions: Sequence[int] | None = None,
     total_order: bool = False,
 ) -> Array:
-    """The comparison of the family that `direction` and `total_order` name; see Comparison.
+    """Compare two arrays in the given direction; see Comparison.
 
     XLA: Compare.
 
     Args:
-        lhs: an array of any element type.
-        rhs: an array of the same element type.
+        lhs: an array with any element type.
+        rhs: an array with the same element type.
         direction: EQ, NE, GE, GT, LE or LT.
-        broadcast_dimensions: for each dimension of the lower-rank operand which one of the other
-            it is.
-        total_order: whether floats are in the total order.
+        broadcast_dimensions: for each dimension of the lower-rank operand, its dimension in the
+            other operand.
+        total_order: whether floats are compared in the total order.
 
     Returns:
-        An array of pred of the operands' broadcast dimensions.
+        A pred array with the dimensions that both operands broadcast to.
 
     Raises:
-        AttributeValueError: there is no such direction.
-        ShapeError: the operands do not fit each other.
+        AttributeValueError: direction or total_order is invalid.
+        ShapeError: the operands do not broadcast.
 
     Example:
         >>> ops.compare(np.int32([1, 2, 3]), np.int32([2, 2, 2]), "GE")
@@ -300,7 +301,9 @@ def compare(
         operation = MEMBERS.get((direction, bool(total_order)))
     if operation is None:
         details = [f"direction = {direction!r}", f"total_order = {total_order!r}"]
-        advice = f"direction must be one of {', '.join(_NUMPY)}, total_order True or False."
-        raise explain(AttributeValueError, "compare", "there is no such direction", details, advice)
+        advice = f"direction must be one of {', '.join(_NUMPY)}, and total_order True or False."
+        raise explain(
+            AttributeValueError, "compare", "direction or total_order is invalid", details, advice
+        )
     record = operation()
     return record(*broadcast_operands(record, lhs, rhs, broadcast_dimensions))

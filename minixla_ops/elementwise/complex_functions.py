@@ -1,8 +1,8 @@
-"""Functions of complex numbers that XLA lacks, made of real functions.
+"""Complex functions that XLA lacks, composed of real functions.
 
-XLA's complex products, roots and logarithms overflow early and lose signs of zero, on which the
-side of a cut depends. Inverse functions are computed in the first quadrant, and then get the signs
-of the others. Special values are those of C99's Annex G, which the array API takes.
+XLA's complex products, roots and logarithms overflow early and lose signs of zero, which decide the
+side of a branch cut. Inverse functions are computed in the first quadrant, and signs are restored
+afterwards. Special values follow Annex G of C99, as the array API requires.
 
 Sources: T. E. Hull, T. F. Fairgrieve, P. T. P. Tang, Implementing the Complex Arcsine and Arccosine
 Functions Using Exception Handling (1997); W. Kahan, Branch Cuts for Complex Elementary Functions
@@ -28,39 +28,39 @@ _Function = Callable[[Array], Array]
 
 
 def square_limit(x: Array) -> float:
-    """A power of two whose square is far from overflow in the floating type of `x`."""
+    """Return a power of two whose square is far from overflow in the floating type of `x`."""
     return 2.0 ** (int(ml_dtypes.finfo(array_shape(x).dtype).maxexp) // 2 - 2)
 
 
 def i_times(z: Array) -> Array:
-    """The product of i and z, signs of zeros included."""
+    """Multiply z by i, including the signs of zeros."""
     return ops.complex(-ops.imag(z), ops.real(z))
 
 
 @one_program()
 def square(z: Array) -> Array:
-    """The square, whose real part neither cancels nor overflows early."""
+    """Compute the square; its real part neither cancels nor overflows early."""
     x, y = ops.real(z), ops.imag(z)
     width, height = ops.abs(x), ops.abs(y)
-    # 0 of equal parts, as x * x - y * y is.
+    # 0 for equal parts, like x * x - y * y.
     real = ops.select(width == height, width - height, (x - y) * (x + y))
     return ops.complex(real, 2 * (x * y))
 
 
 def exp2(z: Array) -> Array:
-    """2 to the power of z."""
+    """Compute 2 to the power of z."""
     x, y = ops.real(z), ops.imag(z)
     angle = y * math.log(2)
     half = ops.pow(full_like(x, 2), 0.5 * x)
-    # Of no angle, infinity keeps its size and 0 its place.
+    # If the angle is infinite or NaN, infinity stays infinite and 0 stays 0.
     is_open = angle - angle != 0
     cosine = ops.select(is_open & (ops.abs(x) == math.inf), ones_like(x), ops.cos(angle))
     sine = ops.select(is_open & (x == -math.inf), full_like(x, 0), ops.sin(angle))
-    # No factor overflows before the product does.
+    # Order the factors so that none overflows before the product does.
     return ops.complex(half * cosine * half, ops.select(y == 0, y, half * sine * half))
 
 
-# XLA's own, but for special values.
+# XLA's functions, with corrected special values.
 
 
 def _is_open(x: Array) -> Array:
@@ -72,11 +72,11 @@ def _infinite(x: Array, y: Array) -> Array:
 
 
 def _exponential(function: _Function, least: float) -> _Function:
-    """A function like exp(x + iy), which is `least` and 0 times exp(iy) for x = -inf."""
+    """Wrap a function like exp(x + iy), which is `least` and 0 times exp(iy) for x = -inf."""
 
     def of_complex(z: Array) -> Array:
         x, y, result = ops.real(z), ops.imag(z), function(z)
-        # No angle changes the size of infinity, nor that of 0.
+        # If the angle is infinite or NaN, infinity stays infinite and 0 stays 0.
         has_no_angle = _is_open(y) & (ops.abs(x) == math.inf)
         limit = ops.select(x > 0, x, full_like(x, least))
         real = ops.select(has_no_angle, limit, ops.real(result))
@@ -104,7 +104,7 @@ log, log1p = _logarithm(ops.log), _logarithm(ops.log1p)
 
 
 def sqrt(z: Array) -> Array:
-    """The square root in the right half-plane."""
+    """Compute the square root in the right half-plane."""
     x, y, root = ops.real(z), ops.imag(z), ops.sqrt(z)
     infinity, is_high = full_like(x, math.inf), ops.abs(y) == math.inf
     real = ops.select(is_high | ((x == math.inf) & (y != y)), infinity, ops.real(root))
@@ -113,7 +113,7 @@ def sqrt(z: Array) -> Array:
 
 
 def tanh(z: Array) -> Array:
-    """The hyperbolic tangent."""
+    """Compute the hyperbolic tangent."""
     x, y, result = ops.real(z), ops.imag(z), ops.tanh(z)
     real = ops.select((x == 0) & _is_open(y), x, ops.real(result))
     nothing = _with_sign(full_like(x, 0), y)
@@ -126,19 +126,19 @@ def _with_sign(size: Array | np.ndarray, of: Array) -> Array:
 
 
 def _parts_of_arcsin(z: Array) -> tuple[Array, Array, Array, Array]:
-    """The parts of z, and what arcsin(x + iy) is made of for x = |Re z| and y = |Im z|.
+    """Return the signed parts of z, and the leg b and height for x = |Re z| and y = |Im z|.
 
-    The leg b of the right triangle with legs x and b whose angle at b is Re arcsin(x + iy), and
+    In the right triangle with legs x and b, the angle at b is Re arcsin(x + iy). The height is
     Im arcsin(x + iy).
     """
     signed_x, signed_y = ops.real(z), ops.imag(z)
     x, y = ops.abs(signed_x), ops.abs(signed_y)
     is_inside = x < 1
-    # Distances from -1 and 1: half of their sum is a, the ellipse's half-axis.
+    # Distances from -1 and 1: half of their sum is a, the semi-major axis of the ellipse.
     far, near = ops.abs(ops.complex(x + 1, y)), ops.abs(ops.complex(x - 1, y))
     beyond_far, beyond_near = far + (x + 1), near + ops.abs(x - 1)
-    # y * y * flatness is 2 (a - 1) for x < 1, and 2 (a - x) for x > 1. Halves are taken late: those
-    # of the least numbers may count as 0.
+    # y * y * flatness is 2 (a - 1) for x < 1, and 2 (a - x) for x > 1. Halve late: halves of the
+    # smallest numbers may flush to 0.
     flatness = 1 / beyond_far + 1 / beyond_near
     rise = y / beyond_far * y
     twice_above_1 = ops.select(is_inside, y * flatness * y, rise + (near + (x - 1)))
@@ -163,53 +163,53 @@ def _parts_of_arcsin(z: Array) -> tuple[Array, Array, Array, Array]:
 
 
 def arcsin(z: Array) -> Array:
-    """The arcsine of complex numbers."""
+    """Compute the arcsine of complex numbers."""
     x, y, leg, height = _parts_of_arcsin(z)
-    # Where x is 0 the leg may be NaN.
+    # The leg may be NaN if x is 0.
     angle = ops.select(x == 0, x, ops.atan2(x, leg))
     return ops.complex(angle, _with_sign(height, y))
 
 
 def _angle_of_arccos(x: Array, leg: Array) -> Array:
-    # XLA gives -pi where the leg is a denormal number.
+    # XLA returns -pi if the leg is a denormal number.
     return ops.select(x == 0, full_like(x, math.pi / 2), ops.abs(ops.atan2(leg, x)))
 
 
 def arccos(z: Array) -> Array:
-    """The arccosine of complex numbers."""
+    """Compute the arccosine of complex numbers."""
     x, y, leg, height = _parts_of_arcsin(z)
     return ops.complex(_angle_of_arccos(x, leg), _with_sign(-height, y))
 
 
 def arccosh(z: Array) -> Array:
-    """The inverse hyperbolic cosine of complex numbers."""
+    """Compute the inverse hyperbolic cosine of complex numbers."""
     x, y, leg, height = _parts_of_arcsin(z)
     return ops.complex(height, _with_sign(_angle_of_arccos(x, leg), y))
 
 
 def _inverse_roots(z: Array, offset: float) -> Array:
-    """1 / sqrt(z + offset), of z's image in the upper half-plane: there XLA's root is right."""
+    """Compute 1 / sqrt(z + offset) for Im z >= 0, where XLA's root is correct, by reflection."""
     return ops.rsqrt(ops.complex(ops.real(z) + offset, ops.abs(ops.imag(z))))
 
 
 def slope_of_arcsin(z: Array) -> Array:
-    """The derivative of arcsin, 1 / (sqrt(1 - z) sqrt(1 + z)), on both sides of its cuts."""
+    """Compute arcsin's derivative, 1 / (sqrt(1 - z) sqrt(1 + z)), on both sides of its cuts."""
     slope = _inverse_roots(-z, 1) * conjugate(_inverse_roots(z, 1))
     return ops.select(sign_bit(ops.imag(z)), slope, conjugate(slope))
 
 
 def slope_of_arccosh(z: Array) -> Array:
-    """The derivative of arccosh, 1 / (sqrt(z - 1) sqrt(z + 1)), on both sides of its cut."""
+    """Compute arccosh's derivative, 1 / (sqrt(z - 1) sqrt(z + 1)), on both sides of its cut."""
     slope = _inverse_roots(z, -1) * _inverse_roots(z, 1)
     return ops.select(sign_bit(ops.imag(z)), conjugate(slope), slope)
 
 
 def arctanh(z: Array) -> Array:
-    """The inverse hyperbolic tangent of complex numbers."""
+    """Compute the inverse hyperbolic tangent of complex numbers."""
     signed_x, signed_y = ops.real(z), ops.imag(z)
     x, y = ops.abs(signed_x), ops.abs(signed_y)
     limit = square_limit(x)
-    # A quarter of log1p(4x / |1 - z|**2), and its limits where the square under- or overflows.
+    # A quarter of log1p(4x / |1 - z|**2), and its limits if the square under- or overflows.
     ratio = 4 * x / ((1 - x) * (1 - x) + y * y)
     scale = 1 / 16 / limit
     near_x, near_y = x * scale, y * scale
@@ -226,7 +226,7 @@ def arctanh(z: Array) -> Array:
 
 
 def _turned(function: _Function) -> _Function:
-    # -i sin(iz) is sinh(z), and so on. Not -(i sin(iz)): signs of zeros.
+    # -i sin(iz) is sinh(z), and so on. -(i sin(iz)) would lose signs of zeros.
     def turned(z: Array) -> Array:
         result = function(i_times(z))
         return ops.complex(ops.imag(result), -ops.real(result))

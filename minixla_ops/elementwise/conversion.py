@@ -1,4 +1,4 @@
-"""Operations that change how values are represented: their type, their bits, their precision."""
+"""Operations that change the representation of values: element type, bits, precision."""
 
 import ml_dtypes
 import numpy as np
@@ -18,18 +18,18 @@ from minixla_ops.programs.lowering import kept_program
 
 @register
 class ConvertElementType(Unary):
-    """The same values in another element type, as static_cast has them. XLA: ConvertElementType.
+    """Convert elements to another element type, like C++'s static_cast. XLA: ConvertElementType.
 
-    What does not fit, see `casting.cast`: integers wrap, floats round once, to the nearest and
-    ties to even, and saturate in integer types, where NaN becomes 0; pred is whether a number
-    differs from 0; complex numbers lose their imaginary part.
+    Integers wrap. Floats round once, to nearest and ties to even. In integer types they saturate,
+    and NaN becomes 0. pred is true if the element differs from 0. Complex numbers lose their
+    imaginary part. `casting.cast` has the details.
 
     Args:
-        operand: an array of any element type.
+        operand: an array with any element type.
         new_element_type: an ElementType, its name, or a dtype.
 
     Returns:
-        An array of the same dimensions.
+        An array with the same dimensions.
 
     Example:
         >>> ops.convert_element_type(np.float32([1.7, -1.7, 300]), "s8")
@@ -53,24 +53,24 @@ class ConvertElementType(Unary):
 
 @register
 class BitcastConvertType(Operation):
-    """The same bits in another element type. XLA: BitcastConvertType.
+    """Reinterpret bits as another element type. XLA: BitcastConvertType.
 
-    A wider element becomes a new last dimension of narrower ones, the least significant bits at
-    index 0; the other way round the last dimension becomes one element. Types of 2, 4 and 6 bits
-    count as that many bits.
+    A wider element becomes a new last dimension of narrower elements, with the least significant
+    bits at index 0. Conversely, the last dimension becomes one wider element. Types of 2, 4 and 6
+    bits count as that many bits.
 
     Args:
-        operand: an array of any element type.
+        operand: an array with any element type.
         new_element_type: the type to read the bits as: an ElementType, its name, or a dtype.
 
     Returns:
-        An array of the same dimensions; where the new type is narrower with one more, where it is
-        wider without the last.
+        An array with the same dimensions. A narrower type adds a dimension at the end, and a wider
+        type removes the last one.
 
     Checks:
-        (C1) pred and complex types convert only to themselves: XLA does not define their bits.
-        (C2) the wider type is a whole number of elements of the narrower one.
-        (C3) where elements become wider, the last dimension holds just those of one result.
+        (C1) pred and complex types convert only to themselves; XLA does not define their bits.
+        (C2) the width of the wider type is a multiple of the narrower one's.
+        (C3) if elements become wider, the last dimension has exactly the elements of one result.
 
     Example:
         >>> ops.bitcast_convert_type(np.float32(1), "u32")
@@ -91,7 +91,10 @@ class BitcastConvertType(Operation):
             advice = "Use convert_element_type, or real and imag."
             self.refuse("C1", f"{old} cannot be read as {new}", advice)
         if max(old.bits, new.bits) % min(old.bits, new.bits):
-            self.refuse("C2", f"widths of {old.bits} and {new.bits} bits do not divide one another")
+            self.refuse(
+                "C2",
+                f"one width must be a multiple of the other; got {old.bits} and {new.bits} bits",
+            )
         if old.bits == new.bits:
             return array.with_element_type(new)
         if old.bits > new.bits:
@@ -99,14 +102,16 @@ class BitcastConvertType(Operation):
         count = new.bits // old.bits
         if array.dimensions[-1:] != (count,):
             advice = f"Reshape it so that the last dimension has size {count}."
-            self.refuse("C3", f"{count} elements make one {new}", advice)
+            self.refuse(
+                "C3", f"the last dimension must hold the {count} elements of one {new}", advice
+            )
         return Shape(new, array.dimensions[:-1])
 
     def reference(self, operand):
         old, new = element_type(operand.dtype), self.new_element_type
         if old is new:
             return operand
-        # The bits of each element as u64.
+        # The bits of each element, as u64.
         whole = cast(operand, widened(old)) if old.is_integer else operand
         bits = whole.view(f"u{whole.dtype.itemsize}").astype(np.uint64)
         bits &= np.uint64((1 << old.bits) - 1)
@@ -121,7 +126,7 @@ class BitcastConvertType(Operation):
 
     def batch(self, operands, dimensions):
         operand, dimension = operands[0], dimensions[0] or 0
-        # The last dimension is the one whose elements may become one.
+        # The last dimension is the one whose elements are combined, so it must not be the batch.
         if dimension == array_shape(operand).rank - 1:
             operand, dimension = move_dimension(operand, dimension, 0), 0
         return self(operand), dimension
@@ -135,23 +140,23 @@ class BitcastConvertType(Operation):
 
 @register
 class ReducePrecision(Unary):
-    """What is left of a value that passes through a narrower float format. XLA: ReducePrecision.
+    """Round values to a narrower float format. XLA: ReducePrecision.
 
-    The format has a sign, `exponent_bits` and `mantissa_bits`. Values round to the nearest with
-    that significand, ties to even; those too large become infinities, those below its least
-    normal number (denormal ones) zeros; NaN stays NaN. A count that is not below the operand
-    type's own leaves that part as it is. Types of 8 bits and fewer are computed in f16
-    (f8e8m0fnu in f32) and rounded back. As in JAX, derivatives lose precision too.
+    The format has a sign, `exponent_bits` and `mantissa_bits`. Values round to nearest, ties to
+    even. Values that are too large become infinities, and values below the least normal number
+    become zeros. NaN stays NaN. A count that is not below that of the operand's type leaves that
+    part unchanged. Types of at most 8 bits are computed in f16 (f8e8m0fnu in f32) and rounded back.
+    As in JAX, derivatives lose precision too.
 
-    XLA's older interface had the counts in the other order: give them by name.
+    XLA's older interface had the counts in the other order: pass them by name.
 
     Args:
         operand: an array of floats.
-        exponent_bits: >= 1, so that zero and infinity differ.
-        mantissa_bits: >= 0.
+        exponent_bits: the width of the exponent, >= 1 so that zero and infinity differ.
+        mantissa_bits: the width of the mantissa, >= 0.
 
     Returns:
-        An array of the operand's shape.
+        An array with the operand's shape.
 
     Example:
         >>> ops.reduce_precision(np.float32([1.01, 1e30]), exponent_bits=5, mantissa_bits=2)
@@ -173,8 +178,8 @@ class ReducePrecision(Unary):
         reduced = super().stablehlo(emit, operands, shapes, results)
         if self.mantissa_bits:
             return reduced
-        # Without mantissa XLA's programs keep NaN, but where XLA computes with constants or writes
-        # other code, and in StableHLO's interpreter, it becomes infinite.
+        # With no mantissa bits, XLA's programs usually keep NaN. NaN becomes infinity when XLA
+        # folds constants, in other generated code, and in StableHLO's interpreter.
         return emit.expand(kept_program(_with_nan, (*shapes, *shapes)), [*operands, *reduced])
 
     def transpose(self, cotangents, operands, linear):
@@ -186,7 +191,7 @@ def _with_nan(operand: Array, reduced: Array) -> Array:
 
 
 def _with_format(array: np.ndarray, exponent_bits: int, mantissa_bits: int) -> np.ndarray:
-    """ReducePrecision of bf16, f16, f32 or f64, on their bits as XLA has it."""
+    """Compute ReducePrecision of bf16, f16, f32 or f64 on their bits, as XLA does."""
     unsigned = np.dtype(f"u{array.dtype.itemsize}")
     own_mantissa = ml_dtypes.finfo(array.dtype).nmant
     own_exponent = 8 * unsigned.itemsize - 1 - own_mantissa
@@ -198,8 +203,8 @@ def _with_format(array: np.ndarray, exponent_bits: int, mantissa_bits: int) -> n
     bits = given
     dropped = own_mantissa - mantissa_bits
     if dropped > 0:
-        # Half a step less one unit, and that unit where the last kept bit is odd: ties to even.
-        # A carry goes into the exponent, where it belongs.
+        # Add half a step less one unit, and that unit if the last kept bit is odd: ties to even.
+        # A carry correctly moves into the exponent.
         odd = (bits >> dropped) & mask(0, 1)
         bits = (bits + mask(0, dropped - 1) + odd) & ~mask(0, dropped)
     if exponent_bits < own_exponent:
@@ -213,6 +218,6 @@ def _with_format(array: np.ndarray, exponent_bits: int, mantissa_bits: int) -> n
 
 
 def sign_bit(x: Array) -> Array:
-    """Whether the sign bit of floats is set: of -0.0 too."""
+    """Return whether the sign bit of floats is set, including -0.0."""
     bits = ops.bitcast_convert_type(x, f"s{array_shape(x).element_type.bits}")
     return ops.lt(bits, full_like(bits, 0))

@@ -1,4 +1,4 @@
-"""What all element-wise operations share: equal operand shapes, one element at a time."""
+"""Base classes of element-wise operations."""
 
 from __future__ import annotations
 
@@ -38,32 +38,32 @@ SIGNED = _types("signed")
 
 
 class Elementwise(Operation):
-    """Base class: result element [i, ...] depends on operand elements [i, ...] alone.
+    """Base class of operations whose result [i, ...] depends only on the operands' [i, ...].
 
     Checks:
-        (C1) the operands are arrays of equal dimensions and element type.
+        (C1) the operands are arrays with equal dimensions and element types.
         (C2) the element type is one of `element_types`.
 
-    Members give `element_types` and `numpy` (or their own `reference`) and a derivative.
+    Subclasses define `element_types`, `numpy` (or their own `reference`) and a derivative.
     """
 
     element_types: ClassVar[frozenset[ElementType]] = ALL
-    #: The NumPy function of arrays of the type that `casting.widened` says, where results of the
-    #: operands' type are rounded once from.
+    #: The NumPy function of arrays with the type of `casting.widened`; its results are rounded once
+    #: to the operands' type.
     numpy: ClassVar[Any] = None
-    #: Whether NumPy computes floats in f64 and complex numbers in c128, whatever the operands'
-    #: type: for functions that are not exact, so that the reference is more so than any backend.
+    #: True if NumPy computes floats in f64 and complex numbers in c128 for all operand types. It
+    #: makes the reference of inexact functions more precise than every backend.
     in_double: ClassVar[bool] = False
-    #: `lowered(*operands)`: the result by other operations, for the text, if the first operand is
-    #: of `lowered_types`. StableHLO has the operation for the other types. An accuracy request is
-    #: not passed on.
+    #: `lowered(*operands)`: the result by other operations, for the text, if the first operand has
+    #: one of the `lowered_types`. StableHLO has the operation for other types. Accuracy requests
+    #: are not passed on.
     lowered = GIVEN
     lowered_types: ClassVar[frozenset[ElementType]] = ALL
     dynamic_operands = EVERY_OPERAND
     is_elementwise = True
 
     def __init_subclass__(cls) -> None:
-        if "numpy" in cls.__dict__:  # it is no method
+        if "numpy" in cls.__dict__:  # it is not a method
             cls.numpy = staticmethod(cls.numpy)
         if "hlo_name" not in cls.__dict__ and cls.stablehlo_name is not None:
             cls.hlo_name = cls.stablehlo_name.replace("_", "-")
@@ -77,8 +77,8 @@ class Elementwise(Operation):
                 is_same_type = first.element_type is other.element_type
                 what = "dimensions" if is_same_type else "their element types"
                 problem = f"operands {labels[0]} and {labels[index]} differ in {what}"
-                advice = "XLA's element-wise operations neither convert nor broadcast: use"
-                advice += " convert_element_type or broadcast_in_dim first, or mx.numpy, for both."
+                advice = "XLA's element-wise operations neither convert nor broadcast. Use"
+                advice += " convert_element_type or broadcast_in_dim first, or mx.numpy."
                 self.refuse("C1", problem, advice)
         if first.element_type not in self.element_types:
             allowed = [name for name, kind in ELEMENT_TYPES.items() if kind in self.element_types]
@@ -87,12 +87,14 @@ class Elementwise(Operation):
         return self.result_shape(first)
 
     def result_shape(self, operand: Shape) -> Shape:
-        """The result's shape for operands of shape `operand`."""
+        """Return the result's shape for operands with shape `operand`."""
         return operand
 
     def reference(self, *operands):
         if self.numpy is None:
-            raise self.lacks("reference", advice="Or declare numpy, a function of arrays.")
+            raise self.lacks(
+                "reference", advice="Alternatively, declare numpy, a function of arrays."
+            )
         kind = element_type(operands[0].dtype)
         wide = widened(kind, self.in_double)
         with np.errstate(all="ignore"):
@@ -103,10 +105,10 @@ class Elementwise(Operation):
         if self.lowered and shapes[0].element_type in self.lowered_types:
             program = kept_program(self.lowered, tuple(shapes), self.builder_name)
             if program.output_shapes != tuple(results):
-                problem = f"lowered gives {program.output_shapes[0]}, its shape rule {results[0]}"
-                advice = (
-                    "Let them agree, or refuse operands of other element types (element_types)."
+                problem = (
+                    f"lowered returns {program.output_shapes[0]}, but the shape rule {results[0]}"
                 )
+                advice = "Make them agree, or reject other element types with element_types."
                 raise explain(TransformError, self.builder_name, problem, advice=advice)
             return emit.expand(program, operands)
         is_alike = shapes[0] is results[0] is shapes[-1]
@@ -120,7 +122,7 @@ class Elementwise(Operation):
 
 
 def in_f32(function: Callable[..., Array], *operands: Array) -> Array:
-    """function(*operands), computed in f32 for types narrower than that."""
+    """Compute function(*operands), in f32 for narrower types."""
     kind = array_shape(operands[0]).element_type
     if kind.bits >= 32:
         return function(*operands)
@@ -135,15 +137,15 @@ class Unary(Elementwise):
         operand: an array of `element_types`.
 
     Returns:
-        An array of the operand's shape.
+        An array with the operand's shape.
 
-    Members give `derivative`: d result / d operand as an expression in operand and result.
+    Subclasses define `derivative`: d result / d operand as an expression in operand and result.
     """
 
     operands = ("operand",)
 
     def derivative(self, operand: Array, result: Array) -> Array:
-        """The derivative of the result with respect to the operand, element by element."""
+        """Return the derivative of the result with respect to the operand, element-wise."""
         raise self.lacks("derivative")
 
     def jvp(self, primals, tangents, results):
@@ -162,13 +164,13 @@ class Binary(Elementwise):
 
     Args:
         lhs: an array of `element_types`.
-        rhs: an array of the same shape and element type.
+        rhs: an array with the same shape and element type.
 
     Returns:
-        An array of that shape.
+        An array with that shape.
 
-    Members give `derivatives`: for each operand a function of nothing that makes the derivative,
-    so that only the ones wanted are computed.
+    Subclasses define `derivatives`: for each operand, a function without parameters that returns
+    the derivative, so that only the required ones are computed.
     """
 
     operands = "lhs", "rhs"
@@ -176,7 +178,7 @@ class Binary(Elementwise):
     def derivatives(
         self, lhs: Array, rhs: Array, result: Array
     ) -> tuple[Callable[[], Array], Callable[[], Array]]:
-        """The derivatives with respect to lhs and rhs, each behind a function."""
+        """Return functions that compute the derivatives with respect to lhs and rhs."""
         raise self.lacks("derivatives")
 
     def jvp(self, primals, tangents, results):

@@ -1,6 +1,6 @@
-"""The incomplete gamma and beta functions, by programs that importers know.
+"""The incomplete gamma and beta functions, as programs that importers recognize.
 
-StableHLO has none of them: what other frameworks write for them is a program.
+StableHLO lacks these functions; other frameworks write programs for them.
 """
 
 import math
@@ -32,23 +32,23 @@ from minixla_ops.programs.reference_evaluation import reference_graph
 
 
 class Incomplete(Elementwise):
-    """Base class: a function of parameters and, as the last operand, x.
+    """Base class of functions of parameters and, as the last operand, x.
 
-    The derivative by x is the integrand. That by a parameter is the program's inside of the domain,
-    and 0 at its ends, where the function does not depend on the parameters. It is computed forwards
-    in both modes, as each element depends on that of each operand alone.
+    The derivative with respect to x is the integrand. With respect to a parameter, it is that of
+    the program inside the domain, and 0 at its ends, where parameters have no effect. It is
+    computed in forward mode, as each element depends on one element per operand.
 
     Attributes:
-        by: the operands by which it is differentiated, in order.
+        by: the operands with respect to which it is differentiated, in order.
     """
 
     spec_names = ()
     by: tuple[int, ...] = attribute(Integers(0), default=())
     element_types = frozenset((F32, F64))
-    #: The ends of the domain, and a point inside of it.
+    #: The ends of the domain, and a point inside.
     ends: ClassVar[tuple[float, float]]
     inside: ClassVar[float]
-    #: The derivative by x, a method.
+    #: A method: the derivative with respect to x.
     integrand = GIVEN
 
     def reference(self, *operands):
@@ -62,7 +62,7 @@ class Incomplete(Elementwise):
         return evaluate_graph(program, operands)[0]
 
     def jvp(self, primals, tangents, results):
-        # The same expressions in both modes; NaN where the function is.
+        # Both modes use the same expressions; NaN stays NaN.
         total, last = None, len(primals) - 1
         for number, tangent in enumerate(tangents):
             if tangent is not None:
@@ -74,7 +74,7 @@ class Incomplete(Elementwise):
         return total
 
     def _inside(self, primals: Sequence[Array], number: int) -> Array:
-        """The program's derivative by an operand inside of the domain; 0 at its ends."""
+        """Return the program's derivative with respect to an operand; 0 at the domain's ends."""
         *parameters, x = primals
         is_end = (x == self.ends[0]) | (x == self.ends[1])
         x = ops.select(is_end, full_like(x, self.inside), x)
@@ -91,10 +91,10 @@ class Igamma(Incomplete):
     ends, inside = (0, math.inf), 1
 
     def integrand(self, a, x):
-        """x**(a - 1) exp(-x) / gamma(a)."""
+        """Compute x**(a - 1) exp(-x) / gamma(a)."""
         is_zero, is_far = x == 0, x == math.inf
         between = ops.select(is_zero | is_far, ones_like(x), x)
-        # The power may overflow where exp(-x) is small.
+        # The power may overflow while exp(-x) is small, so add exponents.
         inner = ops.exp((a - 1) * ops.log(between) - between - ops.lgamma(a))
         near = ops.select(is_zero, x, ones_like(x))
         outer = power(near, a - 1) * ops.exp(-near - ops.lgamma(a))
@@ -120,7 +120,7 @@ class Betainc(Incomplete):
     ends, inside = (0, 1), 0.5
 
     def integrand(self, a, b, x):
-        """x**(a - 1) (1 - x)**(b - 1) / beta(a, b)."""
+        """Compute x**(a - 1) (1 - x)**(b - 1) / beta(a, b)."""
         is_end = (x == 0) | (x == 1)
         half = full_like(x, 0.5)
         far = full_like(x, math.inf)

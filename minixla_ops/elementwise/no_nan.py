@@ -1,7 +1,7 @@
-"""MulNoNan and DivNoNan: how derivatives of imported programs scale changes.
+"""MulNoNan and DivNoNan: products and quotients for derivatives of imported programs.
 
-Imported programs hold `select`s of two formulas. Where a formula is not chosen its cotangent is
-exactly 0, but its derivative may be infinite or NaN, and 0 times that is NaN.
+Imported programs contain `select`s of two formulas. The cotangent of the formula that is not chosen
+is exactly 0. Its derivative may be infinite or NaN, and 0 times that is NaN.
 `helpers.changes` applies these operations in place of products and quotients.
 """
 
@@ -21,12 +21,12 @@ from minixla_ops.helpers.shorthand import full_like
 
 @register
 class MulNoNan(Binary):
-    """lhs * rhs, and 0 where lhs is 0, even if rhs is infinite or NaN.
+    """Compute lhs * rhs, or 0 if lhs is 0, even if rhs is infinite or NaN.
 
     Attributes:
-        either: whether the product is also 0 where rhs is 0.
+        either: whether the product is also 0 if rhs is 0.
 
-    Derivatives are products of the same kind, so that the rule holds at every order.
+    Derivatives use the same products, so that the rule holds at every order.
     """
 
     spec_names = ()
@@ -64,7 +64,7 @@ class MulNoNan(Binary):
 
 @register
 class DivNoNan(Div):
-    """lhs / rhs, and 0 where lhs is 0, even if rhs is 0 or NaN."""
+    """Compute lhs / rhs, or 0 if lhs is 0, even if rhs is 0 or NaN."""
 
     spec_names = ()
     element_types = INEXACT

@@ -1,8 +1,9 @@
-"""Functions that NumPy lacks, has otherwise than XLA, or computes with too little care.
+"""Functions that NumPy lacks, defines differently from XLA, or computes inaccurately.
 
-Those of one operand take and return f64 and, erf and its relatives aside, c128. Complex ones follow
-Annex G of the C standard where an operand is not finite, as StableHLO's interpreter and NumPy do.
-Those of two, of any dtype of 8 bits or more, are for the `numpy` of binary operations.
+Functions of one operand take and return f64 and, except for erf and related functions, c128. If an
+operand is not finite, complex functions follow Annex G of the C standard, like StableHLO's
+interpreter and NumPy. Functions of two operands support every dtype of at least 8 bits; they are
+the `numpy` of binary operations.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ import numpy as np
 
 
 def erf_inv(y: np.ndarray) -> np.ndarray:
-    """The inverse of erf: a start that is right to 0.3 % (Winitzki, 2008), and Halley's steps."""
+    """Invert erf: start with 0.3 % accuracy (Winitzki, 2008), then apply Halley's method."""
     size = np.abs(y)
     rest = 1 - size
     logarithm = np.log1p(-size * size)
     middle = 2 / (np.pi * 0.147) + logarithm / 2
-    # Without cancellation where the logarithm is small.
+    # Avoid cancellation if the logarithm is small.
     x = np.sqrt(-logarithm / 0.147 / (np.sqrt(middle * middle - logarithm / 0.147) + middle))
     x = np.where(size < 1e-3, size, np.where(size < 1, x, 0.0))
     for _ in range(3):
@@ -34,7 +35,7 @@ def erf_inv(y: np.ndarray) -> np.ndarray:
 def by_math(
     function: Callable[[float], float], x: np.ndarray, at_pole: float = math.nan
 ) -> np.ndarray:
-    """A function of Python's math of each element; infinite where it overflows."""
+    """Apply a function of Python's math to each element; overflow gives infinity."""
 
     def value(number: float) -> float:
         try:
@@ -51,16 +52,16 @@ erf, erfc = partial(by_math, math.erf), partial(by_math, math.erfc)
 
 
 def with_parts(real: np.ndarray, imag: np.ndarray) -> np.ndarray:
-    """The complex array of these parts, signs of zeros included (`real + 1j * imag` loses them)."""
+    """Build a complex array, keeping signs of zeros (`real + 1j * imag` loses them)."""
     parts = np.stack(np.broadcast_arrays(real, imag), axis=-1)
     return parts.view(np.result_type(parts.dtype, np.complex64))[..., 0]
 
 
 def cbrt(x: np.ndarray) -> np.ndarray:
-    """The cube root: real of a real number, the principal one of a complex number."""
+    """Compute the cube root: real for real numbers, the principal root for complex numbers."""
     if x.dtype.kind != "c":
         return np.cbrt(x)
-    # An eighth of a large modulus cannot overflow.
+    # An eighth of a large modulus does not overflow.
     scale = np.where(np.isinf(np.abs(x)), 8, 1)
     modulus = np.cbrt(scale) * np.cbrt(np.hypot(np.real(x) / scale, np.imag(x) / scale))
     angle = np.angle(x) / 3
@@ -70,7 +71,7 @@ def cbrt(x: np.ndarray) -> np.ndarray:
 
 
 def expm1(x: np.ndarray) -> np.ndarray:
-    """exp(x) - 1 without cancellation near 0."""
+    """Compute exp(x) - 1 without cancellation near 0."""
     if x.dtype.kind != "c":
         return np.expm1(x)
     power = np.exp(x)
@@ -79,7 +80,7 @@ def expm1(x: np.ndarray) -> np.ndarray:
 
 
 def log1p(x: np.ndarray) -> np.ndarray:
-    """log(1 + x) without cancellation near 0."""
+    """Compute log(1 + x) without cancellation near 0."""
     if x.dtype.kind != "c":
         return np.log1p(x)
     far = np.log(with_parts(1 + np.real(x), np.imag(x)))
@@ -88,29 +89,29 @@ def log1p(x: np.ndarray) -> np.ndarray:
 
 
 def logistic(x: np.ndarray) -> np.ndarray:
-    """1 / (1 + exp(-x)), with the exponential of the half-plane where it does not overflow."""
+    """Compute 1 / (1 + exp(-x)) with the exponential that does not overflow."""
     is_left = np.real(x) < 0
     power = np.exp(np.where(is_left, x, -x))
     return np.where(is_left, power, 1) / (1 + power)
 
 
 def rsqrt(x: np.ndarray) -> np.ndarray:
-    """1 / sqrt(x)."""
+    """Compute 1 / sqrt(x)."""
     reciprocal = 1 / np.sqrt(x)
     if x.dtype.kind != "c":
         return reciprocal
-    # NumPy's quotient by a complex infinity is not a number; its limit is 0.
+    # NumPy's quotient by a complex infinity is NaN; its limit is 0.
     zero = with_parts(np.zeros_like(np.real(x)), -np.copysign(0.0, np.imag(x)))
     return np.where(np.isinf(x), zero, reciprocal)
 
 
 def sign(x: np.ndarray) -> np.ndarray:
-    """-1, 0 or 1, zeros and NaNs being their own sign; of a complex number x / abs(x)."""
+    """Compute the sign: -1, 0 or 1; zeros and NaNs are kept; x / abs(x) for complex numbers."""
     if x.dtype.kind in "iu":
         return np.sign(x)
     if x.dtype.kind != "c":
         return np.where((x == 0) | np.isnan(x), x, np.copysign(np.ones_like(x), x))
-    # Scaled by its larger part, so that the modulus neither overflows nor loses digits.
+    # Scale by the larger part, so that the modulus neither overflows nor loses digits.
     larger = np.maximum(np.abs(np.real(x)), np.abs(np.imag(x)))
     real, imag = np.real(x) / larger, np.imag(x) / larger
     modulus = np.hypot(real, imag)
@@ -118,7 +119,7 @@ def sign(x: np.ndarray) -> np.ndarray:
 
 
 def quotient(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-    """The quotient; of integers rounded toward zero, all bits set where rhs is 0."""
+    """Compute the quotient; integers round toward zero, all bits are set if rhs is 0."""
     if lhs.dtype.kind == "c":
         return _complex_quotient(lhs, rhs)
     if lhs.dtype.kind not in "iu":
@@ -129,7 +130,7 @@ def quotient(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 
 
 def remainder(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-    """What is left of lhs after the quotient toward zero; an integer itself where rhs is 0."""
+    """Compute the remainder of the quotient toward zero; lhs for integers if rhs is 0."""
     if lhs.dtype.kind not in "iu":
         return np.fmod(lhs, rhs)
     divisor = np.where(rhs == 0, lhs.dtype.type(1), rhs)
@@ -137,12 +138,12 @@ def remainder(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 
 
 def _chosen(is_first: np.ndarray, lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-    """One of two complex numbers: what is NaN, else lhs where it is first."""
+    """Choose one of two complex numbers: one that is NaN, else lhs if `is_first`."""
     return np.where(np.isnan(lhs) | is_first & ~np.isnan(rhs), lhs, rhs)
 
 
 def maximum(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-    """The larger: NaN if either is, +0 of different zeros; complex numbers lexicographically."""
+    """Compute the maximum: NaN if either is, +0 over -0; complex numbers lexicographically."""
     if lhs.dtype.kind == "c":
         return _chosen(lexicographic(np.greater, lhs, rhs), lhs, rhs)
     if lhs.dtype.kind != "f":
@@ -151,7 +152,7 @@ def maximum(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 
 
 def minimum(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-    """The smaller: NaN if either is, -0 of different zeros; complex numbers lexicographically."""
+    """Compute the minimum: NaN if either is, -0 over +0; complex numbers lexicographically."""
     if lhs.dtype.kind == "c":
         return _chosen(lexicographic(np.less, lhs, rhs), lhs, rhs)
     return -maximum(-lhs, -rhs) if lhs.dtype.kind == "f" else np.minimum(lhs, rhs)
@@ -160,13 +161,13 @@ def minimum(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 def lexicographic(
     compare: Callable[[np.ndarray, np.ndarray], np.ndarray], lhs: np.ndarray, rhs: np.ndarray
 ) -> np.ndarray:
-    """Complex numbers compared by real parts and, where these are equal, by imaginary ones."""
+    """Compare complex numbers by real parts and, if these are equal, by imaginary parts."""
     a, b, c, d = np.real(lhs), np.imag(lhs), np.real(rhs), np.imag(rhs)
     return np.where(a == c, compare(b, d), compare(a, c))
 
 
 def power(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-    """The power; of integers wrapped, and rounded toward zero where rhs is negative."""
+    """Compute the power; integers wrap, and round toward zero if rhs is negative."""
     if lhs.dtype.kind == "c":
         return _complex_power(lhs, rhs)
     if lhs.dtype.kind not in "iu":
@@ -177,7 +178,7 @@ def power(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 
 
 def _real_power(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-    """NumPy's power, without its special case of one exponent for all elements.
+    """Compute NumPy's power without its special case of one exponent for all elements.
 
     For the exponent 0.5 NumPy computes square roots: NaN for -inf, and -0 for -0.
     """
@@ -189,7 +190,7 @@ def _real_power(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 
 
 def atan2(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-    """The angle of the point (rhs, lhs); continued to complex numbers."""
+    """Compute the angle of the point (rhs, lhs), continued to complex numbers."""
     if lhs.dtype.kind != "c":
         return np.arctan2(lhs, rhs)
     unit, inverse = (lhs.dtype.type(complex(0, sign)) for sign in (1, -1))
@@ -198,7 +199,7 @@ def atan2(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 
 
 def _complex_power(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-    """exp(rhs * log(lhs)), and XLA's values where an operand is 0, 1 or infinite."""
+    """Compute exp(rhs * log(lhs)), with XLA's values if an operand is 0, 1 or infinite."""
     a, b, c, d = np.real(lhs), np.imag(lhs), np.real(rhs), np.imag(rhs)
     radius, angle = np.abs(lhs), np.angle(lhs)
     size, turn = radius**c * np.exp(-d * angle), c * angle + d * np.log(radius)
@@ -214,7 +215,7 @@ def _complex_power(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 
 
 def _complex_quotient(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-    """Smith's quotient; where it is not a number, that of C99's Annex G."""
+    """Compute Smith's quotient; if it is NaN, the quotient of C99's Annex G."""
     a, b, c, d = np.real(lhs), np.imag(lhs), np.real(rhs), np.imag(rhs)
     is_steep = np.abs(c) < np.abs(d)
     ratio = np.where(is_steep, c, d) / np.where(is_steep, d, c)
@@ -227,7 +228,7 @@ def _complex_quotient(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 
 
 def _limit_quotient(lhs: np.ndarray, rhs: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Quotients by zero, and of or by infinities; `others` elsewhere."""
+    """Compute quotients by zero and with infinities; return `others` elsewhere."""
     a, b, c, d = np.real(lhs), np.imag(lhs), np.real(rhs), np.imag(rhs)
     infinity = np.copysign(np.array(np.inf, a.dtype), c)
     e, f, g, h = (np.copysign(np.isinf(part).astype(part.dtype), part) for part in (a, b, c, d))

@@ -1,6 +1,6 @@
 """Python's operators on tracers: strict operations with NumPy's broadcasting and JAX's promotion.
 
-Derivative and batching rules are written with them; `minixla.numpy` offers the same functions.
+Derivative and batching rules use them; `minixla.numpy` exports the same functions.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _is_number(value: object) -> TypeGuard[complex]:
 
 
 def convert(value: Any, kind: ElementType) -> Any:
-    """`value` as an array of element type `kind`; constants are converted at once."""
+    """Convert `value` to an array of element type `kind`; constants are converted immediately."""
     if _is_number(value):
         return _filled(value, Shape(kind))
     if operand_shape(value).element_type is kind:
@@ -50,14 +50,14 @@ def convert(value: Any, kind: ElementType) -> Any:
 
 
 def _filled(number: complex, shape: Shape) -> np.ndarray:
-    """A Python number everywhere in an array of `shape`."""
+    """Return an array of `shape` filled with a Python scalar."""
     if type(number) is int and not -0x80000000 <= number <= 0x7FFFFFFF:
         number = _fitting(number, shape.element_type)
     return splat(number, shape)
 
 
 def _fitting(number: int, kind: ElementType) -> complex:
-    """A large Python int that `kind` can hold, or IntegerRangeError; default integers wrap."""
+    """Return a large Python int if `kind` can hold it, else raise; default integers wrap."""
     if kind.is_inexact:
         try:
             return float(number)
@@ -66,14 +66,14 @@ def _fitting(number: int, kind: ElementType) -> complex:
     signed, unsigned = (1 << (canonical_element_type(S64).bits - 1)), 1 << kind.bits
     if not -signed <= number < (unsigned if kind.kind == "unsigned" else signed):
         subject, what = named_operand(number, "promotion", "an operand")
-        problem = f"{what}, a Python int, is too large for {kind}"
-        advice = "Give an array of a wider type, or a float."
+        problem = f"{what}, a Python int, does not fit {kind}"
+        advice = "Pass an array with a wider type, or a float."
         raise explain(IntegerRangeError, subject, problem, [str(number)], advice)
     return number
 
 
 def broadcast_to(value: ArrayLike, sizes: Sequence[int]) -> Any:
-    """`value` broadcast to `sizes` by NumPy's rule (trailing dimensions are aligned)."""
+    """Broadcast `value` to `sizes` by NumPy's rule, which aligns trailing dimensions."""
     dimensions = operand_shape(value).dimensions
     if dimensions == tuple(sizes):
         return value
@@ -82,7 +82,7 @@ def broadcast_to(value: ArrayLike, sizes: Sequence[int]) -> Any:
 
 
 def broadcast_shapes(sizes: Sequence[Sequence[int]], subject: str) -> tuple[int, ...]:
-    """The common dimensions of several by NumPy's rule; ShapeError where there are none."""
+    """Broadcast dimensions by NumPy's rule; raise ShapeError if they do not match."""
     rank = max(map(len, sizes), default=0)
     aligned = [(1,) * (rank - len(size)) + tuple(size) for size in sizes]
     common = [{*column} - {1} or {1} for column in zip(*aligned, strict=True)]
@@ -90,7 +90,7 @@ def broadcast_shapes(sizes: Sequence[Sequence[int]], subject: str) -> tuple[int,
         problem = "the operands' dimensions do not broadcast together"
         details = [f"operand {i} has dimensions {tuple(size)}" for i, size in enumerate(sizes)]
         advice = (
-            "Aligned from the right, sizes must be equal or one of them 1; insert "
+            "Aligned from the right, sizes must be equal, or one of them 1. Insert "
             "dimensions of size 1 with reshape or x[:, None]."
         )
         raise explain(ShapeError, subject, problem, details, advice)
@@ -100,7 +100,7 @@ def broadcast_shapes(sizes: Sequence[Sequence[int]], subject: str) -> tuple[int,
 def promote(
     subject: str, *operands: ArrayLike, adjust: Adjustment | None = None
 ) -> tuple[list[Array], bool]:
-    """Operands of `subject` in one element type and shape, and if that is weak."""
+    """Convert operands to one element type and shape; also return whether the type is weak."""
     shapes = tuple([operand_shape(operand, subject) for operand in operands])
     weak = tuple([weak_type_of(operand) for operand in operands])
     wide = canonical_element_type(S64) is S64
@@ -123,7 +123,7 @@ def _common_shape(
     adjust: Adjustment | None,
     wide: bool,
 ) -> tuple[Shape, bool]:
-    """The shape that operands are brought to, and whether it is weak; `wide`: in 64-bit mode."""
+    """Return the common shape, and whether it is weak; `wide` is true in 64-bit mode."""
     types = zip([shape.element_type for shape in shapes], weak, strict=True)
     kind, stays_weak = result_type(types)
     sizes = broadcast_shapes([shape.dimensions for shape in shapes], subject)
@@ -131,7 +131,7 @@ def _common_shape(
 
 
 def operand_shape(value: object, subject: str = "operator") -> Shape:
-    """The shape of an array or number that a user gave; ShapeError where it is neither."""
+    """Return the shape of a user's array or scalar; raise ShapeError for other values."""
     if isinstance(value, Tracer):
         return value._array_shape()
     shape = shape_of_data(value)
@@ -141,7 +141,7 @@ def operand_shape(value: object, subject: str = "operator") -> Shape:
 
 
 def weakly_typed(result: ArrayLike, weak: bool = True) -> Any:
-    """A result, which nobody else knows yet, as a weakly typed one if it is `weak`."""
+    """Mark a new result as weakly typed if `weak`; no other code may hold it yet."""
     if not weak:
         return result
     if isinstance(result, Tracer):
@@ -168,15 +168,15 @@ def promoting(
     adjust: Adjustment | None = None,
     direct: dict[type, frozenset[str]] = _KINDS,
 ) -> Callable[[ArrayLike, ArrayLike], Array]:
-    """The function of this name that promotes and broadcasts two operands for an operation.
+    """Return a function called `name` that promotes and broadcasts its two operands.
 
-    `direct` says the kinds of element types of a tracer that it takes as they are, beside another
-    tracer of its shape (key Tracer) and beside Python numbers (their types).
+    `direct` lists the kinds of element types that need no promotion, by the other operand's type:
+    Tracer for a tracer with the same shape, or the type of a Python scalar.
     """
     taken = direct[Tracer]
 
     def function(lhs: Any, rhs: Any, /) -> Array:
-        # Equal shapes and Python numbers, most of all calls, need no promotion.
+        # Equal shapes and Python scalars, the most common calls, need no promotion.
         tracer, other = (lhs, rhs) if isinstance(lhs, Tracer) else (rhs, lhs)
         shape = tracer._shape if isinstance(tracer, Tracer) else None
         if type(shape) is Shape and not shape.is_dynamic:
@@ -218,11 +218,11 @@ left_shift = promoting(REGISTRY["ShiftLeft"](), "left_shift", numeric_type, _NUM
 
 
 def _pow(lhs: Array, rhs: Array) -> Array:
-    """The power of operands of one shape and type; of even integers with large exponents 0."""
+    """Compute the power of equal-shaped operands; 0 for even integers with large exponents."""
     result, kind = ops.pow(lhs, rhs), operand_shape(lhs).element_type
     if not kind.is_integer or kind.bits < 8:
         return result
-    # XLA may take exponents modulo 64: a multiple of 64 then gives 1.
+    # XLA may reduce exponents modulo 64: a multiple of 64 would give 1.
     is_zero = (rhs > 63) & ((lhs & 1) == 0)
     return ops.select(is_zero, full_like(result, 0), result)
 
@@ -232,7 +232,7 @@ _power = promoting(_pow, "power", numeric_type, _NUMERIC_KINDS)
 
 @one_program()
 def right_shift(lhs: ArrayLike, rhs: ArrayLike, /) -> Array:
-    """The shift lhs >> rhs: of a signed type arithmetic, of an unsigned one logical."""
+    """Compute lhs >> rhs: arithmetic for signed types, logical for unsigned ones."""
     (lhs, rhs), weak = promote("right_shift", lhs, rhs, adjust=numeric_type)
     unsigned = operand_shape(lhs).element_type.kind == "unsigned"
     shift = ops.shift_right_logical if unsigned else ops.shift_right_arithmetic
@@ -241,15 +241,15 @@ def right_shift(lhs: ArrayLike, rhs: ArrayLike, /) -> Array:
 
 @one_program()
 def floor_divide(lhs: ArrayLike, rhs: ArrayLike, /) -> Array:
-    """The quotient lhs / rhs rounded down; of complex numbers a ShapeError."""
+    """Compute lhs / rhs rounded down; complex numbers raise ShapeError."""
     (lhs, rhs), weak = promote("floor_divide", lhs, rhs, adjust=numeric_type)
     kind = operand_shape(lhs).element_type
     if kind.kind == "unsigned":
         return weakly_typed(ops.div(lhs, rhs), weak)
     if kind.is_float and kind.bits < 32:
         lhs, rhs = convert(lhs, F32), convert(rhs, F32)
-    rest = ops.rem(lhs, rhs)  # refuses complex numbers
-    # As CPython's float_floor_div: exact multiples divide without error.
+    rest = ops.rem(lhs, rhs)  # raises for complex numbers
+    # Like CPython's float_floor_div: exact multiples divide without error.
     exact = ops.select(rhs == 0, lhs, lhs - rest) if kind.is_float else lhs
     whole = ops.div(exact, rhs)
     is_above = (rest != 0) & (ops.sign(lhs) != ops.sign(rhs))
@@ -264,7 +264,7 @@ def floor_divide(lhs: ArrayLike, rhs: ArrayLike, /) -> Array:
 
 @one_program()
 def remainder(lhs: ArrayLike, rhs: ArrayLike, /) -> Array:
-    """What is left of lhs after `floor_divide`, with the sign of rhs; 0 of an integer by 0."""
+    """Compute the remainder of `floor_divide`, with the sign of rhs; 0 for an integer and 0."""
     (lhs, rhs), weak = promote("remainder", lhs, rhs, adjust=numeric_type)
     is_integer = operand_shape(lhs).element_type.is_integer
     if is_integer:
@@ -273,36 +273,36 @@ def remainder(lhs: ArrayLike, rhs: ArrayLike, /) -> Array:
     has_other_sign = ((rest < 0) != (rhs < 0)) & (rest != 0)
     result = ops.select(has_other_sign, rest + rhs, rest)
     if not is_integer:
-        # 0 with the sign of rhs, whose derivative is that of the rest.
+        # 0 with the sign of rhs; its derivative is that of the remainder.
         zero = ops.select(rhs < 0, -(lhs - (lhs + rest)), (lhs + rest) - lhs)
         result = ops.select(rest == 0, zero, result)
     return weakly_typed(result, weak)
 
 
 def divmod(lhs: ArrayLike, rhs: ArrayLike, /) -> tuple[Array, Array]:
-    """The pair of `floor_divide` and `remainder`."""
+    """Return the pair of `floor_divide` and `remainder`."""
     return floor_divide(lhs, rhs), remainder(lhs, rhs)
 
 
 def _whole_numbers(subject: str, lhs: ArrayLike, rhs: ArrayLike) -> tuple[list[Array], bool]:
-    """Promoted operands; ShapeError where they are no integers."""
+    """Promote the operands; raise ShapeError if they are not integers."""
     pair, weak = promote(subject, lhs, rhs)
     if not (shape := operand_shape(pair[0])).element_type.is_integer:
         advice = "Convert both to integers."
-        raise explain(ShapeError, subject, "the operands are no integers", [str(shape)], advice)
+        raise explain(ShapeError, subject, "the operands must be integers", [str(shape)], advice)
     return pair, weak
 
 
 @one_program("x1", "x2")
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The greatest common divisor, which is not negative; of two zeros 0."""
+    """Compute the non-negative greatest common divisor; 0 for two zeros."""
     pair, weak = _whole_numbers("gcd", x1, x2)
 
     def goes_on(lhs: Array, rhs: Array) -> Array:
         return ops.reduce(rhs != 0, False, ops.or_, range(rhs.ndim))
 
     def step(lhs: Array, rhs: Array) -> tuple[Array, Array]:
-        # Not of absolute values, which the least integer has not: the divisor still shrinks.
+        # Do not take absolute values, as the least integer has no negation: the divisor shrinks.
         is_found = rhs == 0
         divisor = ops.select(is_found, ones_like(rhs), rhs)
         return ops.select(is_found, lhs, rhs), ops.rem(lhs, divisor)
@@ -313,14 +313,14 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 @one_program("x1", "x2")
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The least common multiple, which is not negative; of zeros 0."""
+    """Compute the non-negative least common multiple; 0 if an operand is 0."""
     (lhs, rhs), weak = _whole_numbers("lcm", x1, x2)
     quotient = floor_divide(lhs, gcd(lhs, rhs))
     return weakly_typed(absolute(quotient) * absolute(rhs), weak)
 
 
 def power(lhs: ArrayLike, rhs: Any) -> Array:
-    """The power lhs ** rhs; with a Python int (or concrete integer scalar) repeated products."""
+    """Compute lhs ** rhs; use repeated products for a Python int or concrete integer scalar."""
     if isinstance(rhs, (Tracer, float)):
         return _power(lhs, rhs)
     try:
@@ -335,8 +335,8 @@ def _integer_power(base: ArrayLike, exponent: int) -> Array:
     base = convert(base, numeric_type(kind))
     if exponent < 0:
         if not kind.is_inexact:
-            problem = f"an integer is raised to the negative power {exponent}"
-            advice = "Make it a float: x ** -1.0, or 1 / x."
+            problem = f"an integer cannot be raised to the negative power {exponent}"
+            advice = "Convert it to a float: x ** -1.0, or 1 / x."
             raise explain(ShapeError, "power", problem, [f"lhs {operand_shape(base)}"], advice)
         return divide(1, _integer_power(base, -exponent))
     if exponent == 0:
@@ -345,7 +345,7 @@ def _integer_power(base: ArrayLike, exponent: int) -> Array:
 
 
 def matmul(lhs: ArrayLike, rhs: ArrayLike) -> Array:
-    """The matrix product lhs @ rhs; see `minixla.numpy.matmul`."""
+    """Compute the matrix product lhs @ rhs; see `minixla.numpy.matmul`."""
     return hooks.arrays().matmul(lhs, rhs)
 
 
@@ -362,12 +362,12 @@ _magnitude = _of_one(unary.Abs())
 
 
 def positive(operand: Array) -> Array:
-    """The operand itself."""
+    """Return the operand."""
     return operand
 
 
 def absolute(operand: Array) -> Array:
-    """The absolute value; unsigned integers and pred are their own."""
+    """Compute the absolute value; unsigned integers and pred are unchanged."""
     kind = operand_shape(operand, "absolute").element_type.kind
     return operand if kind in ("unsigned", "pred") else _magnitude(operand)
 
@@ -389,7 +389,7 @@ def _method(
 _TWO_SIDED = dict(add=add, sub=subtract, mul=multiply, matmul=matmul, truediv=divide, pow=power)
 _TWO_SIDED |= dict(floordiv=floor_divide, mod=remainder, divmod=divmod, lshift=left_shift)
 _TWO_SIDED |= {"rshift": right_shift, "and": bitwise_and, "or": bitwise_or, "xor": bitwise_xor}
-# Python finds the reflected form of a comparison by itself.
+# Python finds the reflected form of a comparison.
 _COMPARISONS = dict(eq=equal, ne=not_equal, lt=less, le=less_equal, gt=greater, ge=greater_equal)
 _ONE_SIDED = {"neg": negative, "pos": positive, "abs": absolute, "invert": bitwise_not}
 
@@ -400,5 +400,5 @@ for _name, _function in _TWO_SIDED.items():
 for _name, _function in _ONE_SIDED.items():
     setattr(Tracer, f"__{_name}__", _function)
 if "__array_ufunc__" not in Tracer.__dict__:
-    # NumPy's arrays leave operators to tracers.
+    # NumPy's arrays then leave operators to tracers.
     Tracer.__array_ufunc__ = None  # type: ignore[attr-defined]  # NumPy's protocol

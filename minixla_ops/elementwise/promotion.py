@@ -1,7 +1,7 @@
-"""JAX's type promotion: which element type two or more operands have in common.
+"""JAX's type promotion: the common element type of two or more operands.
 
 Source: the type promotion lattice of JAX (`jax.numpy` documentation, "Type promotion semantics").
-Python scalars, and values made from such alone, are weak: they do not widen the other side.
+Python scalars, and values computed only from them, are weak: they do not widen the other side.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from minixla.core.element_types import ELEMENT_TYPES, ElementType, canonical_ele
 from minixla.core.errors import ShapeError, explain
 
 _SMALL_FLOATS = [name for name in ELEMENT_TYPES if name[:2] in ("f4", "f6", "f8")]
-# The lattice: what stands above each on the ways up; i*, f* and c* are Python's scalar types.
+# The lattice as increasing chains; i*, f* and c* are the types of Python scalars.
 _WAYS = ["pred i* s8 s16 s32 s64 f*", "i* u8 u16 u32 u64 f*", "u8 s16", "u16 s32", "u32 s64"]
 _WAYS += ["i* u2", "i* u4", "i* s2", "i* s4", *[f"f* {name}" for name in _SMALL_FLOATS]]
 _WAYS += ["f* c* c64 c128", "f* bf16 f32 f64 c128", "f* f16 f32 c64"]
@@ -38,11 +38,11 @@ def _join(nodes: frozenset[str]) -> str | None:
 
 
 def result_type(operands: Iterable[tuple[ElementType, bool]]) -> tuple[ElementType, bool]:
-    """The common element type of operands, and whether it is still weak, as theirs may be."""
-    # ShapeError: no common type loses nothing (`f8e4m3fn` and `bf16`).
+    """Return the common element type of operands, and whether it is still weak."""
+    # Raises ShapeError if every common type loses information (`f8e4m3fn` and `bf16`).
     operands = tuple(operands)
     kind, weak = _result_type(operands)
-    # A strong operand of that very type is declared so, and stays what it is in 32-bit mode.
+    # A strong operand with this type declares it, so the type is kept in 32-bit mode.
     return kind if (kind, False) in operands else canonical_element_type(kind), weak
 
 
@@ -63,17 +63,17 @@ def _result_type(operands: tuple[tuple[ElementType, bool], ...]) -> tuple[Elemen
 
 
 def promote_types(first: ElementType, second: ElementType) -> ElementType:
-    """The common type of two strongly typed operands; raises ShapeError where there is none."""
+    """Return the common type of two strongly typed operands, or raise ShapeError."""
     return result_type([(first, False), (second, False)])[0]
 
 
 def numeric_type(kind: ElementType) -> ElementType:
-    """The type in which numbers of type `kind` are computed: s32 for pred."""
+    """Return the type in which numbers of type `kind` are computed: s32 for pred."""
     return ELEMENT_TYPES["s32"] if kind.kind == "pred" else kind
 
 
 def inexact_type(kind: ElementType) -> ElementType:
-    """The type of quotients of type `kind`: f32 for pred and integers, f64 for 64-bit ones."""
+    """Return the type of quotients of type `kind`: f32 for pred and integers, f64 if 64-bit."""
     if kind.is_inexact:
         return kind
     return canonical_element_type(ELEMENT_TYPES["f64" if kind.bits == 64 else "f32"])

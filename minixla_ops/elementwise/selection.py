@@ -1,4 +1,4 @@
-"""Operations of three operands that choose between values: Select and Clamp."""
+"""Operations with three operands that choose between values: Select and Clamp."""
 
 from collections.abc import Sequence
 from itertools import repeat
@@ -23,24 +23,24 @@ _PRED = ELEMENT_TYPES["pred"]
 
 @register
 class Select(Elementwise):
-    """on_true where pred is true, on_false elsewhere. XLA: Select.
+    """Choose on_true if pred is true, else on_false, element-wise. XLA: Select.
 
-    A scalar pred chooses one of the two as a whole.
+    A scalar pred chooses one of the two values as a whole.
 
     Args:
-        pred: an array of element type pred, of the dimensions of the others or a scalar; a scalar
-            where they are tuples.
-        on_true: an array of any element type, or a tuple.
-        on_false: a value of the same shape.
+        pred: an array with element type pred and the dimensions of the values, or a scalar. It
+            must be a scalar if the values are tuples.
+        on_true: an array with any element type, or a tuple.
+        on_false: a value with the same shape.
 
     Returns:
-        A value of the shape of on_true.
+        A value with the shape of on_true.
 
     Checks:
-        (C1) pred is an array of element type pred.
-        (C2) on_true and on_false are arrays of one shape.
+        (C1) pred has the element type pred.
+        (C2) on_true and on_false are arrays with equal shapes.
         (C3) pred has their dimensions or is a scalar.
-        (C4) a pred that chooses between tuples is a scalar, and the tuples have one shape.
+        (C4) for tuples, pred is a scalar and the tuples have equal shapes.
 
     Example:
         >>> ops.select(np.array([True, False]), np.int32([1, 2]), np.int32([3, 4]))
@@ -54,13 +54,13 @@ class Select(Elementwise):
 
     def shape(self, pred, on_true, on_false):
         if pred.element_type is not _PRED:
-            self.refuse("C1", "pred must be of element type pred", "Compare it with 0 (ne).")
+            self.refuse("C1", "pred must have element type pred", "Compare it with 0 (ne).")
         if on_true is not on_false:
-            advice = "Convert and broadcast them to one shape, or use mx.numpy.where."
-            self.refuse("C2", "on_true and on_false differ in their shape", advice)
+            advice = "Convert and broadcast them to the same shape, or use mx.numpy.where."
+            self.refuse("C2", "on_true and on_false must have equal shapes", advice)
         if pred.rank and pred.dimensions != on_true.dimensions:
-            advice = "It must be a scalar or have their dimensions; use broadcast_in_dim."
-            self.refuse("C3", "pred has other dimensions than the values to choose from", advice)
+            advice = "Broadcast it with broadcast_in_dim."
+            self.refuse("C3", "pred must be a scalar or have the dimensions of on_true", advice)
         return on_true
 
     def reference(self, pred, on_true, on_false):
@@ -72,7 +72,7 @@ class Select(Elementwise):
         return [name]
 
     def hlo(self, emit, operands, shapes, result):
-        # In HLO itself pred has the dimensions of the values.
+        # In HLO, pred has the dimensions of the values.
         pred, *values = operands
         if result.rank and shapes[0].rank == 0:
             whole = result.with_element_type(_PRED)
@@ -102,9 +102,9 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
         return Select()(*common_sizes(pred, on_true, on_false))
     if shapes[1] is not shapes[2] or shapes[0] is not Shape(_PRED):
         operands = zip(Select.operands, shapes, strict=True)
-        problem = "(C4) select between tuples takes a scalar pred and tuples of one shape"
+        problem = "(C4) select of tuples needs a scalar pred and tuples of equal shapes"
         details = [f"{name} {shape}" for name, shape in operands]
-        advice = "pred must be a scalar pred[], and on_true and on_false tuples of one shape."
+        advice = "Pass pred[] as pred, and tuples of equal shapes as on_true and on_false."
         raise explain(ShapeError, "select", problem, details, advice)
     pairs = zip(tuple_leaves(on_true), tuple_leaves(on_false), strict=True)
     return from_leaves(shapes[1], iter([Select()(pred, *pair) for pair in pairs]))
@@ -112,10 +112,10 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
 
 @register
 class Undefined(Select):
-    """A Select one of whose values is the constant NaN.
+    """A Select between a value and the constant NaN.
 
-    Such is the result of a function outside of its domain. Its derivative there is NaN, too, in
-    both modes, where that of a constant would be 0.
+    It is the result of a function outside its domain. Its derivative there is NaN in both modes,
+    whereas that of a constant is 0.
     """
 
     spec_names = ()
@@ -124,35 +124,35 @@ class Undefined(Select):
         return self(*_replaced(primals, tangents))
 
     def transpose(self, cotangents, operands, linear):
-        # But that it stays 0: nobody uses such a result.
+        # A zero cotangent stays 0: the result is not used.
         chosen = self(*_replaced(operands, spread(linear, repeat(cotangents))))
         zeros = ops.select(ops.eq(cotangents, zeros_like(cotangents)), cotangents, chosen)
         return spread(linear, repeat(zeros))
 
 
 def _replaced(operands: Sequence[Array], others: Sequence[Array | None]) -> list[Array]:
-    """Operands with others in place of those which are given."""
+    """Replace operands by the others that are not None."""
     pairs = zip(operands, others, strict=True)
     return [operand if other is None else other for operand, other in pairs]
 
 
 @register
 class Clamp(Elementwise):
-    """operand brought between two bounds, minimum(maximum(operand, min), max). XLA: Clamp.
+    """Clamp operand between two bounds, minimum(maximum(operand, min), max). XLA: Clamp.
 
-    So NaN stays NaN, and max is the result where min is above it.
+    NaN stays NaN, and the result is max if min > max.
 
     Args:
-        min: the lower bound, an array of the dimensions of operand or a scalar.
-        operand: an array of any element type.
-        max: the upper bound, as min.
+        min: the lower bound, an array with the dimensions of operand, or a scalar.
+        operand: an array with any element type.
+        max: the upper bound, like min.
 
     Returns:
-        An array of the shape of operand.
+        An array with the shape of operand.
 
     Checks:
-        (C1) min, operand and max are arrays of one element type.
-        (C2) min and max each have the dimensions of operand or are scalars.
+        (C1) min, operand and max have equal element types.
+        (C2) min and max are scalars or have the dimensions of operand.
 
     Example:
         >>> ops.clamp(np.int32(0), np.int32([-1, 2, 9]), np.int32(5))
@@ -171,11 +171,15 @@ class Clamp(Elementwise):
     def shape(self, min, operand, max):
         shapes = min, operand, max
         if len({shape.element_type for shape in shapes}) > 1:
-            self.refuse("C1", "the element types differ", "Convert with convert_element_type.")
+            self.refuse(
+                "C1", "the element types must be equal", "Convert with convert_element_type."
+            )
         for name, bound in (("min", min), ("max", max)):
             if bound.rank and bound is not operand:
-                advice = "It must be a scalar or have operand's dimensions; use broadcast_in_dim."
-                self.refuse("C2", f"{name} has other dimensions than operand", advice)
+                advice = "Broadcast it with broadcast_in_dim."
+                self.refuse(
+                    "C2", f"{name} must be a scalar or have the dimensions of operand", advice
+                )
         return operand
 
     def jvp(self, primals, tangents, results):
@@ -208,7 +212,7 @@ def clamp(min: ArrayLike, operand: ArrayLike, max: ArrayLike) -> Array:
 
 
 def _beside(operand: Array, dimension: int | None, value: Array, at: int) -> Array:
-    """A batched pred or bound for a `value` whose batch dimension is `at`; scalars stay scalars."""
+    """Align a batched pred or bound with `value`, whose batch dimension is `at`; keep scalars."""
     sizes = array_shape(value).dimensions
     rank = array_shape(operand).rank
     if dimension is None:

@@ -18,22 +18,22 @@ from minixla_ops.helpers.shorthand import full_like, ones_like
 from minixla_ops.programs.lowering import kept_program
 from minixla_ops.programs.reference_evaluation import apply_elementwise
 
-# The slope of erf at 0.
+# The derivative of erf at 0.
 _BELL = 2 / math.sqrt(math.pi)
-# From here on, in double, exp(-x * x) is 0 and 1 + x * x equals x * x.
+# From here on, in f64, exp(-x * x) is 0 and 1 + x * x equals x * x.
 _FAR, _FAR_ROOT = 40.0, 1e9
 
 
 class _Special(Elementwise):
-    """Base class: a function of the chlo dialect with the name of its class in snake_case.
+    """Base class of functions of the chlo dialect, named after the class in snake_case.
 
-    A program in StableHLO keeps it, and a backend writes it as it does for JAX. Its derivative is
-    the known one, rather than that of a polynomial that approximates it.
+    StableHLO programs keep the function, and backends expand it as they do for JAX. The derivative
+    is the exact formula, not that of an approximating polynomial.
     """
 
     element_types = FLOATS
     in_double = True
-    #: These are computed in f32: MLIR lacks erfc for them.
+    #: Types that are computed in f32, because MLIR lacks erfc for them.
     lowered_types = frozenset(kind for kind in FLOATS if kind.bits < 16)
 
     def lowered(self, *operands):
@@ -46,7 +46,7 @@ class _Special(Elementwise):
 
 
 class _SpecialUnary(_Special, Unary):
-    #: `slope(operand, result)`, the derivative, which is computed in f32 for narrower types.
+    #: `slope(operand, result)`: the derivative, computed in f32 for narrower types.
     slope = GIVEN
 
     def derivative(self, operand, result):
@@ -54,9 +54,9 @@ class _SpecialUnary(_Special, Unary):
 
 
 class _Composed(_SpecialUnary):
-    """What is written as other operations, in f32 for narrower types: MLIR's form loses digits."""
+    """Base class of functions composed of other operations, as MLIR's expansion loses digits."""
 
-    #: `composed(operand)`, the result by other operations.
+    #: `composed(operand)`: the result by other operations, in f32 for narrower types.
     composed = GIVEN
     lowered_types = FLOATS
 
@@ -65,7 +65,7 @@ class _Composed(_SpecialUnary):
 
 
 def _bell(x: Array) -> Array:
-    """Compute the derivative of erf; its own derivative is 0 where x * x is infinite."""
+    """Compute the derivative of erf; its own derivative is 0 if x * x is infinite."""
     x = ops.clamp(full_like(x, -_FAR), x, full_like(x, _FAR))
     return _BELL * ops.exp(-x * x)
 
@@ -86,7 +86,7 @@ class Sinh(_Composed):
         half = operand * 0.5
         growing, falling = ops.expm1(half), ops.expm1(-half)
         result = (growing - falling) * (0.5 * (growing + falling) + 1)
-        # Half of the least normal number may count as 0.
+        # Half of the least normal number may flush to 0.
         return ops.select(ops.abs(operand) < 1e-20, operand, result)
 
     def slope(self, operand, result):
@@ -150,7 +150,7 @@ class Asinh(_SpecialUnary):
     numpy = np.arcsinh
 
     def slope(self, operand, result):
-        # 1 / sqrt(1 + x * x), without overflow of the square.
+        # Compute 1 / sqrt(1 + x * x) without overflow of the square.
         size = ops.abs(operand)
         is_far = size > _FAR_ROOT
         near = ops.select(is_far, full_like(operand, 1), operand)
@@ -185,7 +185,7 @@ class Atanh(_Composed):
     numpy = np.arctanh
 
     def composed(self, operand):
-        # Of sizes: XLA's log1p is 100 ulp off in f64 between -0.41 and -0.29.
+        # Use |x|: XLA's log1p is 100 ulp off in f64 between -0.41 and -0.29.
         size = ops.abs(operand)
         result = 0.5 * ops.log1p(2 * size / (1 - size))
         return ops.select(operand == 0, operand, ops.sign(operand) * result)
@@ -196,7 +196,7 @@ class Atanh(_Composed):
 
 @register
 class Erfc(_SpecialUnary):
-    """1 - erf(x), accurate where small. XLA: Erfc (chlo).
+    """Complementary error function 1 - erf(x), accurate for small results. XLA: Erfc (chlo).
 
     Example:
         >>> ops.erfc(np.float32([0, 1]))
@@ -211,7 +211,7 @@ class Erfc(_SpecialUnary):
 
 @register
 class ErfInv(_SpecialUnary):
-    """The inverse of erf. XLA: ErfInv (chlo).
+    """Inverse error function. XLA: ErfInv (chlo).
 
     Example:
         >>> ops.erf_inv(np.float32(0.5))
@@ -226,7 +226,7 @@ class ErfInv(_SpecialUnary):
 
 @register
 class Lgamma(_SpecialUnary):
-    """The logarithm of abs(gamma(x)). XLA: Lgamma (chlo).
+    """Logarithm of abs(gamma(x)). XLA: Lgamma (chlo).
 
     Example:
         >>> ops.lgamma(np.float32([3, 5]))
@@ -241,7 +241,7 @@ class Lgamma(_SpecialUnary):
 
 @register
 class Digamma(_SpecialUnary):
-    """The derivative of lgamma. XLA: Digamma (chlo).
+    """Derivative of lgamma. XLA: Digamma (chlo).
 
     Example:
         >>> ops.digamma(np.float32([1, 2]))
@@ -258,8 +258,8 @@ class Digamma(_SpecialUnary):
 class Erf(_SpecialUnary, FloatUnary):
     """Error function, 2 / sqrt(pi) times the integral of e**-t**2 from 0 to x. XLA: Erf.
 
-    StableHLO has no such operation; the text uses chlo.erf, which takes no result_accuracy, in f32
-    for types of 8 bits and fewer.
+    StableHLO has no such operation. The text uses chlo.erf, which does not support
+    result_accuracy, in f32 for types of 8 bits or fewer.
 
     Example:
         >>> ops.erf(np.float32([0, 1]))
@@ -269,23 +269,22 @@ class Erf(_SpecialUnary, FloatUnary):
     numpy = special.erf
 
     def slope(self, operand, result):
-        # The exponent's rounding is multiplied by its size.
+        # The exponent amplifies its rounding error, so narrow types are computed in f32.
         return _bell(operand)
 
 
 class _Sum(_Special, Binary):
-    """Base class of sums over k >= 0 of powers of x + k, for operands order, x.
+    """Base class of sums over k >= 0 of powers of x + k, for operands order and x.
 
-    The derivative with respect to polygamma's order is not defined, as in JAX. What MLIR writes is
-    NaN where x is infinite and the sum 0, and wrong where x is negative. With f the fraction of -x,
-    the sum for the exponent -s is that from 1 - f on, and (-1)**s times that from f up to -x, which
-    is a difference of two. `numpy` is the sum where x is positive.
-
-    Members give that and `second(order, x)`, the derivative with respect to x.
+    The derivative with respect to polygamma's order is not defined, as in JAX. MLIR's expansion is
+    NaN if x is infinite and the sum 0, and wrong if x is negative. Let f be the fractional part of
+    -x. The sum for the exponent -s is the sum from 1 - f on, plus (-1)**s times the sum from f up
+    -x. The sum for the exponent -s is the sum from 1 - f on, plus (-1)**s times the sum from f up
+    to -x. The latter is a difference of two sums. `numpy` is the sum for positive x.
     """
 
     second = GIVEN
-    #: The exponent s, less the order.
+    #: The exponent s minus the order.
     offset = 0
 
     def stablehlo(self, emit, operands, shapes, results):
@@ -327,17 +326,17 @@ class _Sum(_Special, Binary):
 
 
 def _joined(sign: Array, scale: Array, first: Array, fractional: Array, above: Array) -> Array:
-    # In this order: the first two may be of one size, beside which the last is small.
+    # Add in this order: the first two may be of similar size, and the last is small beside them.
     return scale * ops.select(sign == 0, first, (first + sign * fractional) - sign * above)
 
 
 @register
 class Polygamma(_Sum):
-    """The n-th derivative of digamma at x; n is an array of floats, too. XLA: Polygamma (chlo).
+    """The n-th derivative of digamma at x; n is also an array of floats. XLA: Polygamma (chlo).
 
     Args:
-        n: an array of floats, whole numbers >= 0.
-        x: an array of the same shape and element type.
+        n: an array of floats with integer values >= 0.
+        x: an array with the same shape and element type.
 
     Example:
         >>> ops.polygamma(np.float32(1), np.float32(1))
@@ -354,11 +353,11 @@ class Polygamma(_Sum):
 
 @register
 class Zeta(_Sum):
-    """Hurwitz's zeta function: the sum of (q + k)**-x over k >= 0. XLA: Zeta (chlo).
+    """Hurwitz zeta function: the sum of (q + k)**-x over k >= 0. XLA: Zeta (chlo).
 
     Args:
-        x: an array of floats, the exponent.
-        q: an array of the same shape and element type.
+        x: an array of floats: the exponent.
+        q: an array with the same shape and element type.
 
     Example:
         >>> ops.zeta(np.float32(2), np.float32(1))
@@ -377,12 +376,12 @@ class Zeta(_Sum):
 
 #: B(2 j) / (2 j)! for the Bernoulli numbers B.
 _BERNOULLI = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000)
-#: How many terms are summed before the rest is an integral.
+#: The number of terms summed before the rest is approximated by an integral.
 _TERMS = 12
 
 
 def _zeta_by_exponent(s: Array, q: Array) -> Array:
-    """The derivative of zeta(s, q) with respect to s, for s > 1 and q > 0; else NaN.
+    """Compute the derivative of zeta(s, q) with respect to s, for s > 1 and q > 0; else NaN.
 
     It differentiates each term of the Euler-Maclaurin formula (DLMF 25.11.5).
     """
@@ -409,30 +408,30 @@ def _zeta_by_exponent(s: Array, q: Array) -> Array:
 
 @register
 class NextAfter(_Special, Binary):
-    """The float next to the first operand in the direction of the second. XLA: NextAfter (chlo).
+    """The next float after lhs in the direction of rhs. XLA: NextAfter (chlo).
 
     Args:
         lhs: an array of floats.
-        rhs: an array of the same shape and element type.
+        rhs: an array with the same shape and element type.
 
     Example:
         >>> ops.next_after(np.float32(1), np.float32(2)) - 1
         Array(1.1920929e-07, dtype=float32)
     """
 
-    element_types = FLOATS - {ELEMENT_TYPES["f8e8m0fnu"]}  # chlo's counts on a sign
+    element_types = FLOATS - {ELEMENT_TYPES["f8e8m0fnu"]}  # chlo's expansion relies on a sign bit
     zero_derivative = "it is piecewise constant"
     in_double, lowered_types = False, frozenset()
 
     def reference(self, lhs, rhs):
-        # np.nextafter, which ml_dtypes extends to its types, keeps the sign of lhs for f16 zeros.
+        # np.nextafter, extended by ml_dtypes to its types, keeps the sign of lhs for f16 zeros.
         return np.where(lhs == rhs, rhs, np.nextafter(lhs, rhs))
 
 
-# They do not broadcast.
+# These builders do not broadcast.
 next_after, polygamma, zeta = map(builder, (NextAfter, Polygamma, Zeta))
 
-#: By chlo's name.
+#: Operations by the name in chlo.
 SPECIAL: dict[str, Operation] = {
     f"chlo.{operation.builder_name}": operation()
     for operation in REGISTRY.values()

@@ -1,4 +1,4 @@
-"""Element-wise functions that are rounded: roots, exponentials, trigonometry."""
+"""Element-wise functions with rounded results: roots, exponentials, trigonometry."""
 
 import math
 
@@ -14,15 +14,15 @@ from minixla_ops.helpers.shorthand import array_shape
 
 
 class FloatUnary(Unary):
-    """Base class of the functions that take an accuracy request (rule RA).
+    """Base class of functions that accept an accuracy request (rule RA).
 
     Args:
         operand: an array of floats or complex numbers.
         result_accuracy: a ResultAccuracy, a mode's name (`HIGHEST`), StableHLO's text, or None.
-            It asks for an implementation and does not change what the function is.
+            It selects an implementation and does not change the function.
 
     Returns:
-        An array of the operand's shape.
+        An array with the operand's shape.
     """
 
     element_types = INEXACT
@@ -64,7 +64,7 @@ class Expm1(FloatUnary):
 
 @register
 class Log(FloatUnary):
-    """Natural logarithm; -inf at 0, NaN of negative reals. XLA: Log.
+    """Natural logarithm; -inf at 0, NaN for negative reals. XLA: Log.
 
     Example:
         >>> ops.log(np.float32(10))
@@ -96,7 +96,7 @@ class Log1p(FloatUnary):
 
 @register
 class Sqrt(FloatUnary):
-    """Square root; a complex one has real part >= 0. XLA: Sqrt.
+    """Square root; the complex root has real part >= 0. XLA: Sqrt.
 
     Example:
         >>> ops.sqrt(np.float32([4, 2]))
@@ -172,16 +172,16 @@ class Logistic(FloatUnary):
 
     def derivative(self, operand, result):
         if array_shape(operand).element_type.bits >= 32:
-            return result * (1 - result)  # reads only the result, so loops save less
-        # A result of few digits leaves the difference fewer.
+            return result * (1 - result)  # it reads only the result, so loops save fewer values
+        # In narrow types, the difference 1 - result would lose digits.
         return in_f32(lambda x: ops.logistic(x) * ops.logistic(-x), operand)
 
 
 @register
 class Cbrt(FloatUnary):
-    """Cube root: real of real numbers, negative ones too; principal of complex ones. XLA: Cbrt.
+    """Cube root: real for real numbers, principal for complex ones. XLA: Cbrt.
 
-    Complex numbers become polar in StableHLO.
+    In StableHLO, complex numbers are converted to polar form.
 
     Example:
         >>> ops.cbrt(np.float32([8, -27]))
@@ -194,7 +194,7 @@ class Cbrt(FloatUnary):
 
     def lowered(self, x):
         a, b = ops.real(x), ops.imag(x)
-        # An eighth of a large modulus cannot overflow.
+        # An eighth of a large modulus does not overflow.
         size, eighth = ops.abs(x), ops.abs(ops.complex(a * 0.125, b * 0.125))
         modulus = ops.select(size == math.inf, 2 * ops.cbrt(eighth), ops.cbrt(size))
         angle = ops.atan2(b, a) / 3
@@ -202,7 +202,7 @@ class Cbrt(FloatUnary):
         return ops.complex(modulus * ops.cos(angle), imag)
 
     def derivative(self, operand, result):
-        # Not the inverse of a square, whose derivative is NaN at 0 and infinity.
+        # Do not invert a square: its derivative is NaN at 0 and infinity.
         inverse = 1 / result
         return (1 / 3) * inverse * inverse
 
@@ -211,9 +211,9 @@ class Cbrt(FloatUnary):
 class Sin(FloatUnary):
     """Sine. XLA: Sin.
 
-    In StableHLO that of complex numbers is made of real functions, with the special values of C99's
-    Annex G: XLA's own loses all digits of the imaginary part near 0, and gives NaN where e**|Im x|
-    overflows.
+    In StableHLO, the complex sine is composed of real functions, with the special values of Annex G
+    in C99. XLA's complex sine loses all digits of the imaginary part near 0, and returns NaN if
+    e**|Im x| overflows.
 
     Example:
         >>> ops.sin(np.float32([0, 1]))
@@ -227,7 +227,7 @@ class Sin(FloatUnary):
     def lowered(self, x):
         a, b = ops.real(x), ops.imag(x)
         sine, cosine = ops.sin(a), ops.cos(a)
-        # As C99 has it, where the products are 0 * inf or the angle has no sine.
+        # As in C99 if the products are 0 * inf or the angle is infinite or NaN.
         rising, opening = _cosh(b, sine), _sinh(b, cosine)
         is_open = (cosine != cosine) & ((b == 0) | (ops.abs(b) == math.inf))
         return ops.complex(ops.select(a == 0, a, rising), ops.select(is_open, b, opening))
@@ -240,7 +240,7 @@ class Sin(FloatUnary):
 class Cos(FloatUnary):
     """Cosine. XLA: Cos.
 
-    In StableHLO that of complex numbers is made of real functions, see Sin.
+    In StableHLO, the complex cosine is composed of real functions; see Sin.
 
     Example:
         >>> ops.cos(np.float32([0, 1]))
@@ -255,7 +255,7 @@ class Cos(FloatUnary):
         a, b = ops.real(x), ops.imag(x)
         sine, cosine = ops.sin(a), ops.cos(a)
         rising, falling = _cosh(b, cosine), _sinh(b, -sine)
-        # As C99 has it, where the products are 0 * inf or the angle has no sine.
+        # As in C99 if the products are 0 * inf or the angle is infinite or NaN.
         is_open = (cosine != cosine) & (ops.abs(b) == math.inf)
         zero = ops.select(a == 0, ops.select(b < 0, a, -a), b)
         is_zero = (falling != falling) & ((a == 0) | (b == 0))
@@ -271,9 +271,9 @@ class Cos(FloatUnary):
 class Cosh(FloatUnary):
     """Hyperbolic cosine, (e**x + e**-x) / 2. XLA: Cosh.
 
-    StableHLO has no such operation. The text squares e**(x / 2), which overflows only where the
-    result does and is within 4 ulp, where chlo.cosh, e**(x + log(1/2)) + e**(-x + log(1/2)), is
-    24 ulp off in f32 and 500 in f64. The derivative is computed in the same way.
+    StableHLO has no such operation. The text squares e**(x / 2), which overflows only if the
+    result does, and is within 4 ulp. The formula of chlo.cosh, e**(x + log(1/2)) +
+    e**(-x + log(1/2)), is off by 24 ulp in f32 and 500 in f64. The derivative uses squares, too.
 
     Example:
         >>> ops.cosh(np.float32([0, 1]))
@@ -292,17 +292,17 @@ class Cosh(FloatUnary):
 
 
 def _cosh(x: Array, factor: Array | float = 1) -> Array:
-    """The product factor * cosh(x), which overflows only where it must."""
+    """Compute factor * cosh(x), which overflows only if the product does."""
     half = x * 0.5
     growing, falling = ops.exp(half), ops.exp(-half)
     return factor * growing * (0.5 * growing) + factor * falling * (0.5 * falling)
 
 
 def _sinh(x: Array, factor: Array | float = 1) -> Array:
-    """The product factor * ((e**x - 1) / 2 - (e**-x - 1) / 2), each from e**(x / 2) - 1.
+    """Compute factor * ((e**x - 1) / 2 - (e**-x - 1) / 2) from e**(x / 2) - 1.
 
-    It neither cancels near 0 nor overflows early. Nor does its derivative, to which each factor
-    adds half, in an order in which XLA does not double them before they are halved.
+    It neither cancels near 0 nor overflows early. The same holds for its derivative: each factor
+    adds half, in an order that prevents XLA from doubling before halving.
     """
     growing, falling, growing_too, falling_too = (ops.expm1(x * c) for c in (0.5, -0.5, 0.5, -0.5))
     return factor * growing * (0.5 * growing_too + 1) - factor * falling * (0.5 * falling_too + 1)

@@ -1,6 +1,6 @@
-"""Element-wise operations of one operand that are exact: signs, parts of numbers, bits, roundings.
+"""Exact element-wise operations of one operand: signs, parts of numbers, bits, rounding.
 
-Functions that are rounded live in `transcendental`.
+Functions with rounded results are in `transcendental`.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ from minixla_ops.helpers.shorthand import array_shape, full_like, ones_like, zer
 
 
 def conjugate(value: Array) -> Array:
-    """The complex conjugate; a value of another type is its own."""
+    """Return the complex conjugate; a value of another type is unchanged."""
     return ops.complex(ops.real(value), -ops.imag(value)) if _is_complex(value) else value
 
 
@@ -27,7 +27,7 @@ def _is_complex(value: object) -> bool:
 
 @register
 class Neg(Unary):
-    """Negation, -x; integers wrap. XLA: Neg.
+    """Element-wise negation, -x; integers wrap. XLA: Neg.
 
     Example:
         >>> ops.neg(np.float32([1, -2]))
@@ -46,13 +46,13 @@ class Neg(Unary):
 
 @register
 class Abs(Unary):
-    """Absolute value: |x|, the modulus of a complex number. XLA: Abs.
+    """Element-wise absolute value; the modulus of a complex number. XLA: Abs.
 
-    The least integer is its own absolute value. A complex operand gives its real type. The
-    derivative at 0 is 1, of complex numbers 0, as in JAX.
+    The least integer is its own absolute value. A complex operand has a real result. The derivative
+    at 0 is 1 for real numbers and 0 for complex numbers, as in JAX.
 
     Returns:
-        An array of the operand's dimensions; of complex numbers one of their parts' type.
+        An array with the operand's dimensions; for complex numbers, with the type of their parts.
 
     Example:
         >>> ops.abs(np.float32([-1.5, 2]))
@@ -71,7 +71,7 @@ class Abs(Unary):
 
     def derivative(self, operand, result):
         if _is_complex(operand):
-            # 0 where the operand is
+            # The derivative is 0 if the operand is 0.
             return conjugate(operand) / _as_type_of(operand, _without_zero(result))
         signs = ones_like(operand), full_like(operand, -1)
         return ops.select(ops.ge(operand, zeros_like(operand)), *signs)
@@ -87,7 +87,7 @@ class Abs(Unary):
 
 
 def _as_type_of(operand: Array, value: Array) -> Array:
-    """Convert reals to the complex type of an operand, also under strict promotion of dtypes."""
+    """Convert reals to an operand's complex type, also under strict promotion of dtypes."""
     return ops.convert_element_type(value, array_shape(operand).element_type)
 
 
@@ -97,10 +97,10 @@ def _without_zero(value: Array) -> Array:
 
 @register
 class Sign(Unary):
-    """The sign: -1, 0 or 1; zeros (-0 too) and NaNs stay. XLA: Sign.
+    """Element-wise sign: -1, 0 or 1; zeros (-0 too) and NaNs are kept. XLA: Sign.
 
-    Of a complex number z it is z / |z|. The derivative is 0 for real operands. For complex ones
-    it is the rotation (t - s Re(conj(s) t)) / |z| with s = sign(z), which JAX leaves out.
+    For a complex number z it is z / |z|. The derivative is 0 for real operands. For complex
+    operands it is the rotation (t - s Re(conj(s) t)) / |z| with s = sign(z), which JAX omits.
 
     Example:
         >>> ops.sign(np.float32([-3, 0, 2]))
@@ -120,17 +120,17 @@ class Sign(Unary):
 
 
 def _turned(change: Array, operand: Array, direction: Array) -> Array | None:
-    """What is left of a change at right angles to a direction, over |z|; None of real numbers."""
+    """Project a change orthogonally to a direction, divided by |z|; None for real numbers."""
     if not _is_complex(operand):
         return None
     radial = direction * _as_type_of(operand, ops.real(conjugate(direction) * change))
-    # 1 / |z|, and 0 where z is.
+    # 1 / |z|, or 0 if z is 0.
     scale = ops.abs(direction) / _without_zero(ops.abs(operand))
     return (change - radial) * _as_type_of(operand, scale)
 
 
 class _Part(Unary):
-    """Base class of the parts of a complex number; reals count as complex with imaginary part 0."""
+    """Base class of the parts of a complex number; reals have the imaginary part 0."""
 
     element_types = families.INEXACT
     linear_operands = (0,)
@@ -141,10 +141,10 @@ class _Part(Unary):
 
 @register
 class Real(_Part):
-    """The real part; a real operand is returned as it is. XLA: Real.
+    """Real part; a real operand is returned unchanged. XLA: Real.
 
     Returns:
-        An array of the operand's dimensions, of floats.
+        An array of floats with the operand's dimensions.
 
     Example:
         >>> ops.real(np.complex64([1 + 2j, 3]))
@@ -155,7 +155,7 @@ class Real(_Part):
     numpy = np.real
 
     def stablehlo(self, emit, operands, shapes, results):
-        if shapes[0] is results[0]:  # XLA takes complex(real(x), imag(x)) for x, of any type
+        if shapes[0] is results[0]:  # XLA folds complex(real(x), imag(x)) to x for every type
             return operands
         return super().stablehlo(emit, operands, shapes, results)
 
@@ -167,10 +167,10 @@ class Real(_Part):
 
 @register
 class Imag(_Part):
-    """The imaginary part; 0 for a real operand. XLA: Imag.
+    """Imaginary part; 0 for a real operand. XLA: Imag.
 
     Returns:
-        An array of the operand's dimensions, of floats.
+        An array of floats with the operand's dimensions.
 
     Example:
         >>> ops.imag(np.complex64([1 + 2j, 3]))
@@ -189,10 +189,10 @@ class Imag(_Part):
 
 @register
 class IsFinite(Unary):
-    """Whether x is neither an infinity nor a NaN. XLA: IsFinite.
+    """Element-wise test for values that are neither infinite nor NaN. XLA: IsFinite.
 
     Returns:
-        An array of pred of the operand's dimensions.
+        A pred array with the operand's dimensions.
 
     Example:
         >>> ops.is_finite(np.float32([1, np.inf, np.nan]))
@@ -210,7 +210,7 @@ class IsFinite(Unary):
 
 @register
 class Not(Unary):
-    """Logical not of pred, every bit inverted of integers. XLA: Not.
+    """Logical NOT for pred, bitwise NOT for integers. XLA: Not.
 
     Example:
         >>> ops.not_(np.int32([0, 5]))
@@ -227,9 +227,9 @@ class Not(Unary):
 
 
 class _BitCount(Unary):
-    """Base class of the counts of bits; the count wraps where the type is too narrow for it.
+    """Base class of bit counts; the count wraps if the type is too narrow.
 
-    Members give `count(bits, width)`, of unsigned elements and their number of bits.
+    Subclasses define `count(bits, width)` for unsigned elements and their number of bits.
     """
 
     count = GIVEN
@@ -246,7 +246,7 @@ class _BitCount(Unary):
 
 @register
 class Clz(_BitCount):
-    """The number of leading zero bits; of 0 the type's width. XLA: Clz.
+    """Number of leading zero bits; for 0, the width of the type. XLA: Clz.
 
     Example:
         >>> ops.clz(np.int32([0, 1, -1]))
@@ -256,7 +256,7 @@ class Clz(_BitCount):
     stablehlo_name = "count_leading_zeros"
 
     def count(self, bits, width):
-        # With every bit below the leading one set, the others are the leading zeros.
+        # After all bits below the leading one are set, the zero bits are the leading zeros.
         for distance in (1, 2, 4, 8, 16, 32):
             if distance < width:
                 bits = bits | (bits >> distance)
@@ -265,7 +265,7 @@ class Clz(_BitCount):
 
 @register
 class PopulationCount(_BitCount):
-    """The number of bits that are set. XLA: PopulationCount.
+    """Number of set bits. XLA: PopulationCount.
 
     Example:
         >>> ops.population_count(np.int32([0, 5, -1]))
@@ -280,13 +280,13 @@ class PopulationCount(_BitCount):
 
 def _half_away_from_zero(x: np.ndarray) -> np.ndarray:
     whole = np.trunc(x)
-    # Not trunc(x + 0.5), which rounds the number before 0.5 up.
+    # trunc(x + 0.5) would round up the number before 0.5.
     step = np.where(np.abs(x - whole) >= 0.5, 1, 0).astype(x.dtype)
     return whole + np.copysign(step, x)
 
 
 class _Rounding(Unary):
-    """Base class of roundings."""
+    """Base class of rounding operations."""
 
     element_types = families.FLOATS
     zero_derivative = "it is piecewise constant"
@@ -294,7 +294,7 @@ class _Rounding(Unary):
 
 @register
 class Ceil(_Rounding):
-    """The smallest integral value not below x. XLA: Ceil.
+    """Smallest integral value not below x. XLA: Ceil.
 
     Example:
         >>> ops.ceil(np.float32([1.5, -1.5]))
@@ -307,7 +307,7 @@ class Ceil(_Rounding):
 
 @register
 class Floor(_Rounding):
-    """The largest integral value not above x. XLA: Floor.
+    """Largest integral value not above x. XLA: Floor.
 
     Example:
         >>> ops.floor(np.float32([1.5, -1.5]))
@@ -320,7 +320,7 @@ class Floor(_Rounding):
 
 @register
 class RoundNearestEven(_Rounding):
-    """The nearest integral value, ties to the even one: 1.5 -> 2. XLA: RoundNearestEven.
+    """Nearest integral value, ties to even: 1.5 -> 2. XLA: RoundNearestEven.
 
     Example:
         >>> ops.round_nearest_even(np.float32([2.5, 3.5]))
@@ -333,7 +333,7 @@ class RoundNearestEven(_Rounding):
 
 @register
 class RoundNearestAfz(_Rounding):
-    """The nearest integral value, ties away from zero: 2.5 -> 3, -0.5 -> -1. XLA: RoundNearestAfz.
+    """Nearest integral value, ties away from zero: 2.5 -> 3, -0.5 -> -1. XLA: RoundNearestAfz.
 
     Example:
         >>> ops.round_nearest_afz(np.float32([2.5, -0.4]))
@@ -346,7 +346,7 @@ class RoundNearestAfz(_Rounding):
 
 
 def round(operand: ArrayLike) -> Array:
-    """The nearest integral values, ties away from zero: `round_nearest_afz` by its older name.
+    """Round to the nearest integral values, ties away from zero, like `round_nearest_afz`.
 
     XLA: Round.
 
@@ -354,7 +354,7 @@ def round(operand: ArrayLike) -> Array:
         operand: an array of floats.
 
     Returns:
-        An array of the operand's shape.
+        An array with the operand's shape.
 
     Example:
         >>> ops.round(np.float32([2.5, -0.4]))

@@ -1,1 +1,1 @@
-"""Dimensions and windows folded: reductions, pooling, and what batch normalisation sums."""
+"""Reductions, windowed reductions (pooling) and batch normalization."""

@@ -1,8 +1,8 @@
-"""Batch normalisation: BatchNormTraining, BatchNormInference and BatchNormGrad.
+"""Batch normalization: BatchNormTraining, BatchNormInference and BatchNormGrad.
 
-Each runs as ordinary operations, not as StableHLO's batch_norm operations. XLA expands those into
-sums in the operand's own type, which are far off for f16, and into the variance E[x^2] - E[x]^2,
-which loses its digits where it is small against the mean; and StableHLO's interpreter lacks them.
+Each is lowered to ordinary operations, not to StableHLO's batch_norm operations, which StableHLO's
+interpreter lacks. XLA expands them into sums in the operand's type, which are inaccurate for f16.
+It computes the variance as E[x^2] - E[x]^2, which cancels if it is small compared with the mean.
 """
 
 from math import prod
@@ -26,9 +26,9 @@ from minixla_ops.programs.lowering import Lowered, lowered_program
 
 
 class Features:
-    """The features of an array, which one dimension numbers: sums of each, and vectors along them.
+    """The features of an array, indexed by one dimension: their sums, and vectors along them.
 
-    What is computed with them is f32 where the array's type is narrower.
+    Computations use f32 if the array's type is narrower.
     """
 
     def __init__(self, operand: object, feature_index: int) -> None:
@@ -42,11 +42,11 @@ class Features:
         self.count = prod([self.sizes[other] for other in self.others])
 
     def wide(self, *values: ArrayLike) -> list[Array]:
-        """The values in the type to compute in."""
+        """Convert values to the type used for computation."""
         return [convert(value, self.wide_type) for value in values]
 
     def narrow(self, *values: ArrayLike) -> list[Array]:
-        """The values in the array's type."""
+        """Convert values to the array's type."""
         return [convert(value, self.own_type) for value in values]
 
     def total(self, array: Array) -> Array:
@@ -56,18 +56,18 @@ class Features:
         return self.total(array) / self.count
 
     def spread(self, vector: Array) -> Array:
-        """The array that holds everywhere the feature's entry of `vector`."""
+        """Broadcast `vector`, which has one entry for each feature, to the array's sizes."""
         return ops.broadcast_in_dim(vector, self.sizes, [self.feature_index])
 
 
 def _total(array: np.ndarray, count: int = 1) -> np.ndarray:
-    """The sums of features, in the last dimension, over `count`, in NumPy; rounded once."""
+    """Sum each feature (the last dimension) and divide by `count` in NumPy; round once."""
     total = array.sum(tuple(range(array.ndim - 1)), dtype=np.float64)
     return np.divide(total, count).astype(array.dtype)
 
 
 class Epsilon(Float):
-    """A real number, rounded to f32."""
+    """A real attribute, rounded to f32."""
 
     description = "a real number (f32)"
 
@@ -76,24 +76,24 @@ class Epsilon(Float):
 
 
 class BatchNorm(Lowered):
-    """Base class of the three operations.
+    """Base class of the three batch normalization operations.
 
-    Each feature is normalised by itself, over all dimensions but the one that numbers them.
+    Each feature is normalized separately, over all dimensions except feature_index.
 
     Checks:
         (C1) operand has a floating-point type.
-        (C2) feature_index is one of its dimensions.
-        (C3) the vectors have one element for each feature, of operand's type.
+        (C2) feature_index is a dimension of operand.
+        (C3) the vectors have one element for each feature, with operand's element type.
         (C4) grad_output has the shape of operand.
 
-    Members give `program(along, *operands)`: the results as values of operations, for Features and
-    operands in the type to compute in; and `formula(*operands)`: the results in NumPy, for operands
-    in that type whose last dimension numbers features.
+    Subclasses define `program(along, *operands)` and `formula(*operands)`. The first returns the
+    results as values of operations, for Features and operands in the computation's type. The
+    second returns them in NumPy, for operands in this type whose last dimension indexes features.
     """
 
     epsilon: float = attribute(Epsilon())
     feature_index: int = attribute(Integer(minimum=0))
-    #: Which operands have the operand's shape; the others are vectors of one element a feature.
+    #: Operands with the operand's shape; the others are vectors with one element for each feature.
     whole: ClassVar[frozenset[int]] = frozenset({0})
     results: ClassVar[int] = 3
     program = formula = GIVEN
@@ -101,19 +101,19 @@ class BatchNorm(Lowered):
     def shape(self, *shapes):
         operand, at = shapes[0], self.feature_index
         if operand.element_type not in FLOATS:
-            problem = f"{operand.element_type} is no floating-point type"
+            problem = f"operand must have a floating-point type, not {operand.element_type}"
             self.refuse("C1", problem, "Convert operand with convert_element_type.")
         check_dimensions(self, "C2", operand, at)
         vector = Shape(operand.element_type, [operand.dimensions[at]])
         for index, shape in enumerate(shapes):
             wanted = operand if index in self.whole else vector
             if shape is not wanted:
-                problem = f"{self.operands[index]} is not of shape {wanted}"
+                problem = f"{self.operands[index]} must have shape {wanted}"
                 self.refuse("C4" if index in self.whole else "C3", problem)
         return as_results((operand, vector, vector)[: self.results])
 
     def reference(self, *operands):
-        # Not by the composition: where both share a formula, neither checks the other.
+        # Do not reuse the program: if both shared a formula, neither would check the other.
         dtype, at = operands[0].dtype, self.feature_index
         wide = np.dtype(np.float32) if dtype.itemsize < 4 else dtype
         pairs = enumerate(operands)
@@ -128,7 +128,7 @@ class BatchNorm(Lowered):
         return as_results(along.narrow(*self.program(along, *along.wide(*operands))))
 
     def batch(self, operands, dimensions):
-        # Features are normalised one by one, so the batch makes more of them.
+        # Features are normalized separately, so a batch dimension adds features.
         size, feature = batch_dimensions.batch_size(operands, dimensions), self.feature_index
         if size == 0:
             return batch_dimensions.batch_by_loop(self, operands, dimensions)
@@ -145,21 +145,19 @@ class BatchNorm(Lowered):
 
 @register
 class BatchNormTraining(BatchNorm):
-    """An array normalised by its own mean and variance: (output, batch_mean, batch_var).
+    """Normalize an array by its mean and variance. XLA: BatchNormTraining.
 
-    mean = sum(x) / m, var = sum((x - mean)^2) / m, output = scale * (x - mean) / sqrt(var +
-    epsilon) + offset, for each feature over its m elements. XLA: BatchNormTraining.
+    For each feature over its m elements: mean = sum(x) / m, var = sum((x - mean)^2) / m,
+    output = scale * (x - mean) / sqrt(var + epsilon) + offset.
 
     Args:
-        operand: an array of a floating-point type.
-        scale: a vector of that type, one element for each feature; what is normalised is
-            multiplied by it.
-        offset: such a vector, which is added.
+        operand: an array with a floating-point type.
+        scale: a vector with this type and one element for each feature, the factor of the
+            normalized elements.
+        offset: a vector like scale, which is added.
         epsilon: added to the variance, so that it is not zero; rounded to f32.
-        feature_index: which dimension of operand numbers the features.
-
-    Returns:
-        The normalised array, and the mean and variance (the mean square deviation) of each feature.
+        feature_index: the dimension of operand that indexes the features.
+        The normalized array, and the mean and variance (the mean square deviation) of each feature.
 
     Checks: see BatchNorm.
 
@@ -202,19 +200,18 @@ class BatchNormTraining(BatchNorm):
 
 @register
 class BatchNormInference(BatchNorm):
-    """An array normalised by a given mean and variance.
+    """Normalize an array by a given mean and variance. XLA: BatchNormInference.
 
-    output = scale * (x - mean) / sqrt(variance + epsilon) + offset for each feature. XLA:
-    BatchNormInference.
+    For each feature: output = scale * (x - mean) / sqrt(variance + epsilon) + offset.
 
     Args:
-        operand: an array of a floating-point type.
-        scale: a vector of that type, one element for each feature.
-        offset: such a vector.
-        mean: such a vector.
-        variance: such a vector.
+        operand: an array with a floating-point type.
+        scale: a vector with this type and one element for each feature.
+        offset: a vector like scale.
+        mean: a vector like scale.
+        variance: a vector like scale.
         epsilon: added to the variance; rounded to f32.
-        feature_index: which dimension of operand numbers the features.
+        feature_index: the dimension of operand that indexes the features.
 
     Returns:
         scale * (operand - mean) / sqrt(variance + epsilon) + offset.
@@ -254,22 +251,22 @@ class BatchNormInference(BatchNorm):
 
 @register
 class BatchNormGrad(BatchNorm):
-    """The gradient of BatchNormTraining: (grad_operand, grad_scale, grad_offset).
+    """Compute the gradient of BatchNormTraining: (grad_operand, grad_scale, grad_offset).
 
-    With mean and variance those of operand x, g = grad_output, and sums over the m elements of a
-    feature: c = sum(g * (x - mean)) / (var + epsilon) / m, d = sum(g) / m,
-    grad_operand = scale / sqrt(var + epsilon) * (g - d - c * (x - mean)),
-    grad_scale = sum(g * (x - mean)) / sqrt(var + epsilon), grad_offset = sum(g).
+    Let mean and var be those of operand x, g = grad_output, and sums be over the m elements of a
+    feature. Then c = sum(g * (x - mean)) / (var + epsilon) / m; d = sum(g) / m;
+    grad_operand = scale / sqrt(var + epsilon) * (g - d - c * (x - mean));
+    grad_scale = sum(g * (x - mean)) / sqrt(var + epsilon); grad_offset = sum(g).
     XLA: BatchNormGrad.
 
     Args:
-        operand: the array that was normalised.
-        scale: what it was multiplied by.
-        batch_mean: the mean that `batch_norm_training` gave for it.
-        batch_var: the variance that it gave.
-        grad_output: the gradient of the normalised array.
-        epsilon: what was added to the variance.
-        feature_index: which dimension of operand numbers the features.
+        operand: the array that was normalized.
+        scale: the scale that was applied.
+        batch_mean: the mean that `batch_norm_training` returned.
+        batch_var: the variance that it returned.
+        grad_output: the gradient with respect to the normalized array.
+        epsilon: the epsilon that was applied.
+        feature_index: the dimension of operand that indexes the features.
 
     Returns:
         The gradients of operand, scale and offset.
@@ -301,7 +298,7 @@ class BatchNormGrad(BatchNorm):
         grad_offset = along.total(gradient)
         product = along.total(gradient * centered)
         factor = gamma * inverse
-        # The sums' parts are put together while they are vectors: three products an element.
+        # Combine the factors as vectors, so that each element needs only three products.
         grad_operand = (
             gradient * along.spread(factor)
             - centered * along.spread(factor * inverse * inverse * product / along.count)

@@ -1,4 +1,4 @@
-"""Reduce, and what it shares with ReduceWindow: a computation folds N operands from N values."""
+"""Reduce, and the base class that it shares with ReduceWindow: a fold of N operands."""
 
 import math
 from collections.abc import Sequence
@@ -26,25 +26,26 @@ _T = TypeVar("_T")
 
 
 class Fold(Operation):
-    """Base class: folds N arrays by a computation, starting from N initial values.
+    """Base class of operations that fold N arrays by a computation, from N initial values.
 
     Checks:
-        (C1) one initial value for each operand, at least one.
-        (C2) the operands are arrays of equal dimensions.
+        (C1) there is one initial value for each operand, and at least one operand.
+        (C2) the operands are arrays with equal dimensions.
         (C3) each initial value is a scalar of its operand's element type.
-        (C4) the computation takes and gives scalars of the operands' element types.
+        (C4) the computation takes and returns scalars of the operands' element types.
 
-    Derivatives: a sum is linear. Other computations have their values and tangents folded as
-    pairs forwards, and are derived as a program (`fold_programs.fold`) backwards; members know
-    better for maxima and minima.
+    Sums are linear. For other computations, forward mode folds pairs of values and tangents, and
+    reverse mode differentiates a program (`fold_programs.fold`). Subclasses have better rules for
+    maxima and minima.
 
-    Members give
-        folded(operands, initials): the N results, by differentiable operations; initials may have
+    Subclasses define
+        folded(operands, initials): the N results by differentiable operations; initials may have
             the results' sizes.
-        over_batch(at): the operation for operands with a batch there, and where results have it.
-        sum_transpose(cotangent, operand): the operand's cotangent where the computation is a sum.
+        over_batch(at): the operation for operands batched at `at`, and the results' batch
+            dimension.
+        sum_transpose(cotangent, operand): the operand's cotangent if the computation is a sum.
         extreme_jvp(tangent, operand, result), extreme_vjp(cotangent, operand, result): the
-            operand's rules where the computation is a maximum or minimum.
+            operand's rules if the computation is a maximum or minimum.
     """
 
     operands = "operands...", "init_values..."
@@ -53,15 +54,19 @@ class Fold(Operation):
     computation: Graph = attribute(Instance(Graph), hlo="to_apply")
 
     def check_operands(self, shapes: Sequence[Shape]) -> Sequence[Shape]:
-        """The shapes of the N operands, after checks C1 to C4."""
+        """Run checks C1 to C4 and return the shapes of the N operands."""
         if len(shapes) % 2 or not shapes:
-            self.refuse("C1", f"{len(shapes)} operands and initial values together", _ONE_EACH)
+            self.refuse(
+                "C1",
+                f"the number of operands and initial values, {len(shapes)}, must be even",
+                _ONE_EACH,
+            )
         operands, initials = halves(shapes)
         check_equal_dimensions(self, "C2", "operands", operands)
         scalars = tuple([Shape(operand.element_type) for operand in operands])
         for index, (initial, scalar) in enumerate(zip(initials, scalars, strict=True)):
             if initial is not scalar:
-                self.refuse("C3", f"init_values[{index}] is {initial}")
+                self.refuse("C3", f"init_values[{index}] must be {scalar}, not {initial}")
         wanted = scalars * 2, scalars
         computations.check_computation(self, "C4", "computation", self.computation, *wanted)
         return operands
@@ -89,14 +94,14 @@ class Fold(Operation):
     def transpose(self, cotangents, operands, linear):
         monoid = computations.monoid_of(self.computation)
         if monoid is None:
-            # Linear in the tangents of pairs, whose own values do not matter then.
+            # It is linear in the tangents; the primal values do not matter then.
             pairs = zip(operands, linear, strict=True)
             filled: list[Any] = [
                 shorthand.zeros(tangent) if flag else tangent for tangent, flag in pairs
             ]
             return self._program_vjp(cotangents, filled, linear)
         if monoid != "add":
-            raise self.not_linear(f"{self.computation.name}: it is linear only where it sums")
+            raise self.not_linear(f"{self.computation.name}: only sums are linear")
         return (
             self.sum_transpose(cotangents, array_shape(operands[0])) if linear[0] else None,
             computations.total(cotangents) if linear[1] else None,
@@ -117,7 +122,7 @@ class Fold(Operation):
         return self._program_vjp(cotangents, operands, active)
 
     def _split(self, operands: Values, result: Array) -> tuple[Array, Array | None]:
-        """The extremes of elements alone, and where the start beats them; None: nowhere."""
+        """Return the extremes of the elements only, and where the initial value beats them."""
         operand, initial = operands
         monoid = computations.monoid_of(self.computation) or ""
         if computations.is_identity(monoid, initial):
@@ -134,7 +139,7 @@ class Fold(Operation):
         return computations.pulled_program(program, operands, as_tuple(cotangents), active)
 
     def program(self, shapes: tuple[AnyShape, ...]) -> Graph:
-        """The operation as a program of differentiable ones, kept with its computation."""
+        """Return the operation as a program of differentiable operations, cached."""
 
         def function(*values: Array) -> list[Array]:
             return self.folded(*halves(values))
@@ -160,13 +165,13 @@ class Fold(Operation):
         monoid = computations.monoid_of(self.computation)
         if monoid is None:
             return as_results(operation.folded(moved, starts)), places
-        # They join at the end, the identity takes their place.
+        # Apply the initial values at the end; the fold starts from the identity.
         total = operation(*moved, computations.neutral_element(monoid, scalars[0].element_type))
         return computations.apply_computation(self.computation, [*starts, total])[0], out
 
 
 def halves(values: Sequence[_T]) -> tuple[Sequence[_T], Sequence[_T]]:
-    """What there is for the operands, and for the initial values."""
+    """Split a sequence into the parts for the operands and for the initial values."""
     count = len(values) // 2
     return values[:count], values[count:]
 
@@ -177,34 +182,34 @@ def fold_arguments(
     init_values: ArrayLike | Sequence[ArrayLike],
     computation: Computation,
 ) -> tuple[Sequence[Shape], list[Any], Graph]:
-    """What a builder was given: the operands' shapes, all operands, and the computation."""
+    """Return the operands' shapes, all operands, and the computation of a builder's arguments."""
     operands, init_values = as_sequence(operands), as_sequence(init_values)
     subject = operation.builder_name
     shapes = operation.array_shapes([shape_of(operand, subject) for operand in operands])
     if len(operands) != len(init_values) or not operands:
         details = [f"{len(operands)} operands", f"{len(init_values)} initial values"]
-        problem = "(C1) operands and initial values do not match"
+        problem = "(C1) there must be one initial value for each operand"
         raise explain(ShapeError, subject, problem, details, _ONE_EACH)
     scalars = [Shape(shape.element_type) for shape in shapes]
     graph = computations.computation_of(computation, (*scalars, *scalars), subject)
     return shapes, [*operands, *initial_values(shapes, init_values)], graph
 
 
-_ONE_EACH = "Give one initial value for each operand, at least one."
+_ONE_EACH = "Pass one or more operands, and one initial value for each."
 
 
 def as_sequence(values: ArrayLike | Sequence[ArrayLike]) -> Sequence[Any]:
-    """A list or tuple as it is, a single value in a list."""
+    """Return a list or tuple as it is, and a single value in a list."""
     return values if isinstance(values, (list, tuple)) else [values]
 
 
-# Which Python numbers are values of which kinds of element types: those of at least their rank.
+# A Python scalar is converted if its rank is at most that of the element type's kind.
 _NUMBERS = {bool: 0, int: 1, float: 2, complex: 3}
 _KINDS = {"pred": 0, "signed": 1, "unsigned": 1, "float": 2, "complex": 3}
 
 
 def initial_values(operands: Sequence[Shape], init_values: Sequence[Any]) -> list[Any]:
-    """Initial values; Python numbers that the element types hold become scalars of them."""
+    """Convert initial values that are Python scalars and fit the operands' element types."""
     values = list(init_values)
     for index, (operand, value) in enumerate(zip(operands, values, strict=False)):
         rank = _NUMBERS.get(type(value))
@@ -216,27 +221,27 @@ def initial_values(operands: Sequence[Shape], init_values: Sequence[Any]) -> lis
 
 @register
 class Reduce(Fold):
-    """Folds N arrays along dimensions, which the results no longer have. XLA: Reduce.
+    """Fold N arrays along dimensions, and remove these dimensions. XLA: Reduce.
 
-    Starting from the initial values, the running values and the next elements go through
-    `computation`, in this order: f(running_0 ... running_N-1, element_0 ... element_N-1). XLA may
-    regroup the applications and use the initial values more than once, so f must be associative and
-    the initial values its identity.
+    `computation` combines the running values, at first the initial values, with the next elements:
+    f(running_0 ... running_N-1, element_0 ... element_N-1). XLA may regroup the applications and
+    use the initial values more than once. Therefore, f must be associative and the initial values
+    its identity.
 
     Args:
-        operands: N arrays of equal dimensions, or one array.
-        init_values: N scalars of their element types, or one; Python numbers are converted.
+        operands: N arrays with equal dimensions, or one array.
+        init_values: N scalars with their element types, or one; Python scalars are converted.
         computation: a Graph or a function from N running values and N elements (scalars) to N
             scalars, such as `add`.
-        dimensions_to_reduce: which dimensions, in any order.
+        dimensions_to_reduce: the dimensions to reduce, in any order.
 
     Returns:
         An array without these dimensions; for N > 1 a tuple of N arrays.
 
     Checks:
         (C1) ... (C4) see Fold.
-        (C5) each dimension is one of the operands'.
-        (C6) no dimension is named twice.
+        (C5) each dimension is a dimension of the operands.
+        (C6) no dimension is repeated.
 
     Raises:
         TransformError: the computation reads a traced value of the enclosing function.
@@ -257,7 +262,7 @@ class Reduce(Fold):
         dimensions = self.dimensions_to_reduce
         check_dimensions(self, "C5", operands[0], *dimensions, of="operands")
         if len(set(dimensions)) != len(dimensions):
-            self.refuse_attribute("C6", "a dimension is named twice")
+            self.refuse_attribute("C6", "dimensions_to_reduce must not repeat a dimension")
         kept = self._kept(operands[0].rank)
         results = []
         for operand in operands:
@@ -266,11 +271,11 @@ class Reduce(Fold):
         return as_results(results)
 
     def _kept(self, rank: int) -> list[int]:
-        """The dimensions of operands of rank `rank` that the results have."""
+        """Return the dimensions, among `rank`, that are not reduced."""
         return [index for index in range(rank) if index not in self.dimensions_to_reduce]
 
     def _order(self, sizes: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
-        """The reduced dimensions before the others, and the sizes where they are one in front."""
+        """Return the order with reduced dimensions first, and the sizes with them merged first."""
         reduced, kept = sorted(self.dimensions_to_reduce), self._kept(len(sizes))
         extent = math.prod([sizes[index] for index in reduced])
         return [*reduced, *kept], [extent, *(sizes[index] for index in kept)]
@@ -328,9 +333,11 @@ class Reduce(Fold):
         return self.sum_transpose(cotangent / count, array_shape(operand)) * winners
 
     def _winners(self, operand: Array, result: Array) -> tuple[Array, Array]:
-        """What an extreme's derivative is shared among: 1 at elements that equal it, 0 elsewhere.
+        """Return a mask, 1 for elements equal to an extreme and else 0, and the count of ones.
 
-        And their number, 0 where the result is NaN, as is the derivative.
+        The extreme's derivative is shared among them. The count is 0 if the result is NaN, and the
+        derivative then is NaN, too.
+        derivative then is NaN, too.
         """
         shape = array_shape(operand)
         wins = ops.eq(operand, self.sum_transpose(result, shape))

@@ -1,8 +1,8 @@
-"""Folds as programs of differentiable operations, what reductions derive by.
+"""Folds as programs of differentiable operations, from which derivatives of reductions follow.
 
-A fold goes over the first dimension of its operands. Where the computation is associative it
-combines neighbours in a tree of logarithmic depth, which keeps their order; otherwise it goes one
-element at a time, as XLA evaluates short reductions.
+A fold runs over the first dimension of its operands. If the computation is associative, neighbours
+are combined in a tree of logarithmic depth, which keeps their order. Otherwise elements are
+combined one after the other, as XLA evaluates short reductions.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from minixla_ops.programs.reference_evaluation import apply_elementwise
 
 
 def fold(computation: Graph, operands: Values, initials: Values) -> list[Any]:
-    """Values folded over the first dimension, from scalars or values of the results' dimensions."""
+    """Fold over the first dimension, from scalars or values with the results' dimensions."""
     count = array_shape(operands[0]).dimensions[0]
     in_pairs = count > 2 and is_associative(computation)
     while in_pairs and count > 1:
@@ -58,9 +58,9 @@ def fold_in_order(
     sizes: Sequence[int],
     present: Iterable[np.ndarray] | None = None,
 ) -> list[Any]:
-    """`fold` of rows of N values of dimensions `sizes`, one after the other.
+    """Fold rows of N values with dimensions `sizes`, one after the other.
 
-    `present` says where each row takes part (default: everywhere); its sizes 1 are stretched.
+    `present` marks where each row takes part (default: everywhere); sizes of 1 are stretched.
     """
     running = [_over(initial, sizes) for initial in initials]
     for row, there in zip(rows, repeat(None) if present is None else present, strict=False):
@@ -79,20 +79,20 @@ def _over(initial: Array, sizes: Sequence[int]) -> Array:
 
 
 def started(computation: Graph, initial: Array, total: Array) -> Array:
-    """What a fold by a monoid gives from `initial`, if it gives `total` from its first element."""
+    """Return a monoid's fold from `initial`, given the fold `total` from the first element."""
     kind, sizes = array_shape(total).element_type, array_shape(total).dimensions
     initial = _over(initial, sizes)
     (result,) = apply_computation(computation, [initial, total])
-    # There are no integers of 6 bits, as which a sign could be read; no backend has such floats.
+    # Signs of 6-bit floats cannot be read: 6-bit integers do not exist. No backend has such floats.
     if monoid_of(computation) != "add" or not kind.is_float or kind.bits == 6:
         return result
-    # XLA makes x of 0 + x, also where x is -0.
+    # XLA simplifies 0 + x to x, even if x is -0.
     is_negative_zero = ops.and_(ops.eq(total, zeros_like(total)), sign_bit(total))
     return ops.select(is_negative_zero, initial, result)
 
 
 def spread_mask(mask: np.ndarray, sizes: Sequence[int]) -> Array:
-    """A mask with dimensions of size 1 stretched to `sizes`, kept small in the program."""
+    """Stretch a mask's dimensions of size 1 to `sizes`, with a small constant in the program."""
     return ops.broadcast_in_dim(mask, sizes, range(mask.ndim))
 
 
@@ -101,7 +101,7 @@ _TRIALS = 64
 
 @remembered
 def is_associative(computation: Graph) -> bool:
-    """Whether f(f(a, b), c) = f(a, f(b, c)), as far as trying random values in double tells."""
+    """Test whether f(f(a, b), c) == f(a, f(b, c)) on random values in f64."""
     if monoid_of(computation) is not None:
         return True
     generator = np.random.default_rng(0)
@@ -114,7 +114,7 @@ def is_associative(computation: Graph) -> bool:
 
 
 def _random(kind: ElementType, generator: np.random.Generator) -> np.ndarray:
-    """Random numbers, of either sign where there is one; floats in double for clear verdicts."""
+    """Draw random numbers, of both signs if possible; floats in f64 for clear results."""
     if kind.kind == "pred":
         return generator.integers(0, 2, _TRIALS) > 0
     if kind.is_integer:
@@ -137,9 +137,9 @@ Halves = tuple[Sequence[Array | None], Sequence[Array | None]]
 def tangents_of_fold(
     computation: Graph, primals: Halves, tangents: Halves, apply: Callable[..., Values]
 ) -> tuple[Array | None, ...]:
-    """The tangents of N values that are folded, which are folded together with them; None for zero.
+    """Fold the tangents of N values together with the values; None stands for zero.
 
-    `apply` gets the computation that folds them together and two lists that are as long.
+    `apply` is called with the combined computation and two lists of equal length.
     """
     pairs = zip(*tangents, strict=True)
     moving = tuple([any(tangent is not None for tangent in pair) for pair in pairs])
@@ -157,9 +157,9 @@ def tangents_of_fold(
 def paired_computation(
     computation: Graph, moving: tuple[bool, ...]
 ) -> tuple[Graph, tuple[bool, ...]]:
-    """The computation that folds values together with tangents, and which of them have one.
+    """Return the computation that folds values with tangents, and which values have tangents.
 
-    `moving` says which have one at the start.
+    `moving` marks the values that have a tangent at the start.
     """
     while True:
         derived = jvp_graph(computation, (*moving, *moving))

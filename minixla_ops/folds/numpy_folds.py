@@ -1,10 +1,10 @@
-"""Folds in NumPy, what reductions mean.
+"""Folds in NumPy, which define the meaning of reductions.
 
-Monoids are folded by ufuncs, in order computations of whole slices. Floats up to f32, and c64, are
-summed and multiplied in double and rounded once, so that sums of up to a million elements are the
-exact sum correctly rounded, but for cancellation. f64 and c128 are summed pairwise. XLA and
-StableHLO's interpreter round intermediate sums to the element type: they are within eps * sum(|x|)
-of the exact sum for up to ten thousand random elements.
+ufuncs fold monoids; other computations are applied in order to whole slices. Floats up to f32, and
+c64, are summed and multiplied in f64 and rounded once. Without cancellation, sums of up to a
+million elements are then correctly rounded. f64 and c128 are summed pairwise. XLA and StableHLO's
+interpreter round intermediate sums to the element type. For up to ten thousand random elements they
+are within eps * sum(|x|) of the exact sum.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ Arrays = Sequence[np.ndarray]
 
 
 def _wide_dtype(monoid: str, dtype: np.dtype) -> np.dtype:
-    """The NumPy type that elements of `dtype` are folded in; exact for every value of `dtype`."""
+    """Return the NumPy type in which `dtype` is folded; it can represent all its values."""
     if dtype.kind in "biu":
         return dtype
-    if "int" in dtype.name:  # 2 and 4 bits: arithmetic modulo 2**8 is right modulo 2**4
+    if "int" in dtype.name:  # 2 and 4 bits: arithmetic modulo 2**8 is correct modulo 2**4
         return np.dtype(np.uint8 if dtype.name.startswith("u") else np.int8)
     if dtype.kind == "c":
         return np.dtype(np.complex128) if monoid in ("add", "mul") else dtype
@@ -41,16 +41,16 @@ def _wide_dtype(monoid: str, dtype: np.dtype) -> np.dtype:
 def fold_monoid(
     monoid: str, array: np.ndarray, axes: tuple[int, ...], initial: np.ndarray
 ) -> np.ndarray:
-    """`array` folded over different `axes`, which the result no longer has, from a scalar."""
+    """Fold `array` over distinct `axes`, and remove them, from a scalar."""
     dtype, wide = array.dtype, _wide_dtype(monoid, array.dtype)
     start = initial.astype(wide)
     repeated = math.prod([array.shape[axis] for axis in axes if not array.strides[axis]])
     if repeated > _FEW_COPIES:
         array = _fold_copies(monoid, array, axes)
-    # ufuncs convert NumPy's own types piece by piece, those of ml_dtypes not at all.
+    # ufuncs convert NumPy's types piecewise, but do not convert ml_dtypes' types.
     ordered = array if array.dtype.isbuiltin == 1 else array.astype(wide)
     if monoid == "add" and wide == array.dtype and wide.kind in "fc":
-        # NumPy sums pairwise only where the summed elements lie side by side.
+        # NumPy sums pairwise only if the summed elements are contiguous.
         kept = [axis for axis in range(array.ndim) if axis not in axes]
         sizes = [array.shape[axis] for axis in kept]
         last = math.prod([array.shape[axis] for axis in axes])
@@ -68,7 +68,7 @@ _FEW_COPIES = 1 << 16
 
 
 def _fold_copies(monoid: str, array: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """`array` with one element, folded, in place of the same one many times along axes."""
+    """Replace elements repeated along axes by one element, their fold."""
     wide, ufunc = _wide_dtype(monoid, array.dtype), MONOIDS[monoid].ufunc
     along = [axis for axis in axes if not array.strides[axis]]
     count = math.prod([array.shape[axis] for axis in along])
@@ -77,15 +77,15 @@ def _fold_copies(monoid: str, array: np.ndarray, axes: tuple[int, ...]) -> np.nd
         return np.asarray(repeated(array[first].astype(wide), count, ufunc))
 
 
-# Of zeros, +0 is the larger and -0 the smaller, which NumPy's functions do not heed: a maximum that
-# is zero is -0 only where every sign is negative, such a minimum where any is.
+# +0 is larger than -0, which NumPy's functions ignore. A maximum that is zero is -0 only if all
+# signs are negative, and a minimum that is zero if any sign is.
 _OF_SIGNS = {"max": np.logical_and, "min": np.logical_or}
 
 
 def _with_signs(
     monoid: str, folded: np.ndarray, fold_signs: Callable[[np.ufunc], np.ndarray], start: np.ndarray
 ) -> np.ndarray:
-    """A folded array with the right signs of zeros; `fold_signs` folds the elements' signs."""
+    """Correct the signs of zeros in a folded array; `fold_signs` folds the elements' signs."""
     folded, ufunc = np.asarray(folded), _OF_SIGNS.get(monoid)
     if ufunc is None or folded.dtype.kind != "f" or not (folded == 0).any():
         return folded
@@ -94,7 +94,7 @@ def _with_signs(
 
 
 def fold_computation(computation: Graph, arrays: Arrays, initials: Arrays) -> list[np.ndarray]:
-    """N arrays of equal dimensions folded over the first, in order, from N scalars."""
+    """Fold N arrays of equal dimensions over the first dimension, in order, from N scalars."""
     count, *kept = arrays[0].shape
     rows = ([array[index] for array in arrays] for index in range(count))
     return _fold_rows(computation, rows, initials, kept, repeat(np.ones((), np.bool_)))
@@ -107,7 +107,7 @@ def _fold_rows(
     sizes: Sequence[int],
     present: Iterable[np.ndarray],
 ) -> list[np.ndarray]:
-    """`fold_in_order` in NumPy; results have the element types of `initials`."""
+    """Run `fold_in_order` in NumPy; results have the element types of `initials`."""
     running: list[np.ndarray] = [np.broadcast_to(initial, sizes) for initial in initials]
     with np.errstate(all="ignore"):
         for row, there in zip(rows, present, strict=False):
@@ -123,7 +123,7 @@ def _fold_rows(
 def fold_windows(
     computation: Graph, arrays: Arrays, window: Window, initials: Arrays
 ) -> list[np.ndarray]:
-    """The elements of N arrays under each position of a window folded in order, from N scalars."""
+    """Fold the elements of N arrays at each window position in order, from N scalars."""
     base = arrays[0].shape
     filled = map(padded_base, arrays, initials, repeat(window))
     views = [window_view(array, window) for array in filled]
@@ -135,9 +135,9 @@ def fold_windows(
 def fold_windows_by_monoid(
     monoid: str, array: np.ndarray, window: Window, initial: np.ndarray
 ) -> np.ndarray:
-    """The elements under each position of a window folded by a monoid, from a scalar.
+    """Fold the elements at each window position by a monoid, from a scalar.
 
-    Monoids are associative and commutative: the window is folded one dimension after the other.
+    Monoids are associative and commutative, so windows are folded one dimension after the other.
     """
     wide, ufunc = _wide_dtype(monoid, array.dtype), MONOIDS[monoid].ufunc
     start, nothing = initial.astype(wide), padding_of(monoid, wide)

@@ -1,7 +1,7 @@
-"""ReduceWindow: folding the elements under each position of a sliding window (pooling).
+"""ReduceWindow: fold the elements at each position of a sliding window (pooling).
 
-Windows are programs of slices and pads, too, what windowed operations of any computation derive by:
-for each offset in the window there is one value, the elements there at all of its positions.
+Windows are also expressed as slices and pads, from which derivatives of all computations follow:
+for each offset in the window, one array holds the elements at this offset for all positions.
 """
 
 import math
@@ -24,33 +24,31 @@ from minixla_ops.movement.slicing import pad_with_zeros
 from minixla_ops.programs import computations
 from minixla_ops.programs.call import Call
 
-#: General computations over windows of at most this many elements become programs: StableHLO leaves
-#: the order of the elements open, and a program has the specified order.
+#: General computations over windows of at most this many elements become programs. StableHLO does
+#: not specify the order of the elements, while a program has the specified order.
 _MOST_ELEMENTS = 64
 
 
 @register
 class ReduceWindow(sliding_windows.Windowed, Fold):
-    """Folds the elements under each position of a window over N arrays. XLA: ReduceWindow.
+    """Fold the elements at each position of a window over N arrays. XLA: ReduceWindow.
 
-    result[o] = f(...f(init, base[o s + k_0 wd])..., base[o s + k_n wd]) over the window's elements
-    k in row-major order, for stride s and window dilation wd. Padding and the holes that base
-    dilation makes take no part (StableHLO fills them with the initial value instead: the same,
-    where that is an identity of f, as it must be).
-
-    Args:
-        operands: N arrays of equal dimensions, or one array.
-        init_values: N scalars of their element types, or one; Python numbers are converted.
+    result[o] = f(...f(init, base[o s + k_0 wd])..., base[o s + k_n wd]) for stride s and window
+    dilation wd; k runs over the window's elements in row-major order. Padding and the holes of base
+    dilation are skipped. StableHLO fills them with the initial value, which is the same, as this
+    must be an identity of f.
+        operands: N arrays with equal dimensions, or one array.
+        init_values: N scalars with their element types, or one; Python scalars are converted.
         computation: a Graph or a function f from N running values and N elements (scalars) to N
             scalars, such as `max`; associative, with the initial values as its identity.
         window_dimensions: the window's size in each dimension.
         window_strides: the distance between its positions in each dimension.
-        padding: `"SAME"`, `"VALID"` or (low, high) for each dimension; negative numbers take away.
+        padding: `"SAME"`, `"VALID"` or (low, high) for each dimension; negative numbers crop.
         base_dilations: the distance between the operands' elements; default 1.
         window_dilations: the distance between the window's elements; default 1.
 
     Returns:
-        An array of as many dimensions, one element for each position; a tuple of N for N > 1.
+        An array of the same rank, with one element for each position; a tuple of N for N > 1.
 
     Checks:
         (C1) ... (C4) see Fold.
@@ -108,8 +106,9 @@ class ReduceWindow(sliding_windows.Windowed, Fold):
         return rule.pointwise(rule.result_sizes[0], moving).build()
 
     def sum_transpose(self, cotangent, operand):
-        # Each base element sums the cotangents of the windows that it is in: windows of the same
-        # size and dilation over the results, spread by the stride, in steps of the base dilation.
+        # Each base element sums the cotangents of the windows that contain it. These form windows
+        # of the same size and dilation over the results, spread by the stride, in steps of the base
+        # dilation.
         window = self.window
         config, sizes = [], array_shape(cotangent).dimensions
         columns: Any = zip(operand.dimensions, sizes, *window, strict=True)
@@ -120,7 +119,7 @@ class ReduceWindow(sliding_windows.Windowed, Fold):
             config.append((before, after, stride - 1))
         ones, padding = (1,) * operand.rank, ((0, 0),) * operand.rank
         if all(low >= 0 and high >= 0 and not between for low, high, between in config):
-            # A padding of its own: XLA turns running sums into a tree, but not those of a Pad.
+            # Pass padding here: XLA turns running sums into a tree, but not after a separate Pad.
             padding = tuple([(low, high) for low, high, _ in config])
         else:
             cotangent = pad_with_zeros(cotangent, config)
@@ -135,14 +134,14 @@ class ReduceWindow(sliding_windows.Windowed, Fold):
         window, select = self.window, self._comparison()
         if {*window.base_dilations, *window.window_dilations} <= {1}:
             return ops.select_and_scatter(operand, select, *window[:3], cotangent, 0, ops.add)
-        # SelectAndScatter has no dilation: the transpose of what picks the selected elements.
+        # SelectAndScatter has no dilation, so transpose the gather of the selected elements.
         operands = _gather_operands(zeros_like(operand), operand)
         gathering: Fold = _gathering(select, array_shape(operand), window)
         active = [False, False, True, False, False, False]
         return list(gathering.vjp((None, None, cotangent), operands, None, active))[2]
 
     def _comparison(self) -> Graph:
-        """How the element is selected that is the maximum or minimum: the first of equal ones."""
+        """Return the comparison that selects the maximum or minimum, the first of equal ones."""
         scalar = self.computation.output_shapes[0]
         comparison = ops.ge if computations.monoid_of(self.computation) == "max" else ops.le
         return computations.computation_of(comparison, (scalar, scalar), "reduce_window")
@@ -166,23 +165,23 @@ def reduce_window(
 
 
 def select_and_gather(values: Array, operand: Array, select: Graph, window: Window) -> Array:
-    """For each position of the window the element of `values` where `select` picks `operand`'s.
+    """Return, for each window position, the element of `values` where `select` picks `operand`'s.
 
-    The transpose of SelectAndScatter; zero where the window meets no element at all.
+    It is the transpose of SelectAndScatter; zero if the window contains no element.
     """
     gathering = _gathering(select, array_shape(operand), window)
     return gathering(*_gather_operands(values, operand))[2]
 
 
 def _gather_operands(values: Array, operand: Array) -> list[ArrayLike]:
-    # The first says whether there is an element: no value of `operand` can stand for none.
+    # The first operand marks existing elements: no value of `operand` can mark missing ones.
     there = splat(True, Shape("pred", array_shape(operand).dimensions))
     scalar = array_shape(operand).with_dimensions(())
     return [there, operand, values, splat(False, Shape("pred")), zeros(scalar), zeros(scalar)]
 
 
 def _gathering(chooser: Graph, operand: Shape, window: Window) -> ReduceWindow:
-    """Keeps of the (is there, element, value) of a window that whose element `chooser` picks."""
+    """Build the ReduceWindow that keeps the (present, element, value) that `chooser` picks."""
 
     def pick(
         a: Array, first: Array, kept: Array, b: Array, second: Array, other: Array
@@ -198,10 +197,10 @@ def _gathering(chooser: Graph, operand: Shape, window: Window) -> ReduceWindow:
 
 
 def window_elements(operand: Array, window: Window, fill: ArrayLike | None = None) -> list[Any]:
-    """For each offset in the window, in row-major order, the elements there at all positions.
+    """Return, for each offset in the window in row-major order, its elements at all positions.
 
-    Where there are none, they are `fill`, or others of the operand: computations meet no foreign
-    values.
+    Missing elements are `fill`, or other elements of the operand, so that computations never see
+    values from elsewhere.
     """
     base = array_shape(operand)
     positions = window.positions(base.dimensions)

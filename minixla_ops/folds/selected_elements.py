@@ -1,4 +1,4 @@
-"""What SelectAndScatter computes as a program: which element of a window is selected, and where."""
+"""SelectAndScatter as a program: the selected elements of windows, and the scatter to them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from minixla_ops.programs.computations import apply_computation, padding_element
 
 
 def selected_elements(operand: Array, select: Graph, window: Window) -> ArrayLike:
-    """For each position of the window the number of the selected element, s32; -1 for none."""
+    """Return the index of the selected element for each window position, s32; -1 for no element."""
     elements = window_elements(operand, window)
     shape = array_shape(elements[0])
     numbers, sizes = shape.with_element_type(S32), shape.dimensions
@@ -31,7 +31,7 @@ def selected_elements(operand: Array, select: Graph, window: Window) -> ArrayLik
     for number, (element, here) in enumerate(zip(elements[1:], others, strict=True), 1):
         (stays,) = apply_computation(select, [best, element])
         if not (there & here).all():
-            # Where one of the two is missing, the other is taken.
+            # If one of the two is missing, take the other.
             missing = spread_mask(~here, sizes)
             stays = ops.select(spread_mask(there & here, sizes), stays, missing)
         best = ops.select(stays, best, element)
@@ -43,9 +43,9 @@ def selected_elements(operand: Array, select: Graph, window: Window) -> ArrayLik
 def scatter_to_selected(
     scatter: Graph, window: Window, base: Shape, chosen: ArrayLike, source: Array, initial: Array
 ) -> Array:
-    """What SelectAndScatter computes on a base, with every `scatter` in the same order.
+    """Scatter to the selected elements, with every `scatter` in the same order.
 
-    `chosen` are the numbers of the elements that are selected.
+    `chosen` are the indices of the selected elements.
     """
     result = ops.broadcast_in_dim(initial, base.dimensions, ())
     if base.size == 0 or array_shape(source).size == 0:
@@ -56,7 +56,7 @@ def scatter_to_selected(
     numbered, counts = [*enumerate(window.offsets())], array_shape(chosen).dimensions
     placings = [_placing(offset, window, counts, base.dimensions) for _, offset in numbered]
     are_chosen = [ops.eq(chosen, splat(number, array_shape(chosen))) for number, _ in numbered]
-    # A place gets the values of later positions through earlier elements of the window.
+    # Later window positions reach a target through earlier elements of the window.
     rows = [*zip(are_chosen, placings, strict=True)][::-1]
     nothing = padding_element(scatter, base.element_type)
     if nothing is not None:
@@ -76,7 +76,7 @@ def scatter_to_selected(
 def _placing(
     offset: Sequence[int], window: Window, counts: Sequence[int], base: Sequence[int]
 ) -> list[tuple[int, int, int]]:
-    """The padding that brings the window's positions to where the element at `offset` is."""
+    """Return the padding that moves the window's positions to the element at `offset`."""
     config = []
     columns = zip(offset, window.strides, window.padding, counts, base, strict=True)
     for at, stride, (low, _), count, size in columns:
@@ -86,9 +86,9 @@ def _placing(
 
 
 def _spread(chosen: ArrayLike, source: Array, window: Window, base: Shape) -> tuple[Array, Array]:
-    """For windows that do not overlap: where the selected elements are, and their window's value.
+    """Return, for windows that do not overlap, a mask of the selected elements and their values.
 
-    Each position is repeated over the stride's cells, of which the first are the window's.
+    Each position is repeated over the cells of a stride; the window covers the first cells.
     """
     counts = array_shape(chosen).dimensions
     rank = len(counts)

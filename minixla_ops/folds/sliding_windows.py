@@ -1,6 +1,6 @@
-"""Windows that slide over a base area: sizes, padding, dilation (rule W), and the view in NumPy.
+"""Sliding windows: sizes, padding, dilation (rule W), and their view in NumPy.
 
-ReduceWindow, SelectAndScatter and the convolutions describe their windows with these.
+ReduceWindow, SelectAndScatter and the convolutions describe their windows with them.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 class PaddingPairs(Attribute):
-    """For each dimension how many positions to add below and above; negative ones take away."""
+    """The number of positions to add below and above each dimension; negative numbers crop."""
 
     is_ambiguous = False
 
@@ -35,35 +35,35 @@ class PaddingPairs(Attribute):
         return tuple([(number(low), number(high)) for low, high in value])
 
     def stablehlo(self, value: Pairs) -> Any:
-        """The pairs; without any, an array that shows its rank in its type."""
+        """Return the pairs; without pairs, return an array whose type states the rank."""
         return value or "dense<> : tensor<0x2xi64>"
 
 
 def dilated_size(size: int, dilation: int) -> int:
-    """The extent of `size` elements that are `dilation` positions apart; 0 for none."""
+    """Return the extent of `size` elements that are `dilation` positions apart; 0 for size 0."""
     return (size - 1) * dilation + 1 if size > 0 else 0
 
 
 def window_positions(extent: int, window_extent: int, stride: int) -> int:
-    """How many positions a dilated window takes on a dilated and padded base."""
+    """Return the number of positions of a dilated window on a dilated and padded base."""
     return (extent - window_extent) // stride + 1 if extent >= window_extent else 0
 
 
 def same_padding(extent: int, window_extent: int, stride: int) -> tuple[int, int]:
-    """The padding that gives ceil(extent / stride) positions; the odd element goes high."""
+    """Return the padding for ceil(extent / stride) positions; an odd element goes high."""
     total = max((-(-extent // stride) - 1) * stride + window_extent - extent, 0)
     return total // 2, total - total // 2
 
 
 class Window(NamedTuple):
-    """A window in one or more dimensions, one entry for each in every field.
+    """A window; each field has one entry for each dimension.
 
     Attributes:
-        sizes: how many elements it takes in.
-        strides: the distance between its positions.
-        padding: (low, high) added to the dilated base; negative numbers take away.
-        base_dilations: the distance between elements of the base.
-        window_dilations: the distance between the elements that it takes in.
+        sizes: the number of elements that it covers.
+        strides: the distances between its positions.
+        padding: (low, high) added to the dilated base; negative numbers crop.
+        base_dilations: the distances between elements of the base.
+        window_dilations: the distances between the elements that it covers.
     """
 
     sizes: tuple[int, ...]
@@ -79,13 +79,13 @@ class Window(NamedTuple):
 
     @property
     def moving(self) -> list[int]:
-        """The dimensions in which a position takes in another element than that at its place."""
+        """The dimensions in which a window is not just the element at its position."""
         places = zip(self.sizes, self.strides, self.padding, strict=True)
         return [index for index, place in enumerate(places) if place != (1, 1, (0, 0))]
 
     @property
     def hlo(self) -> str:
-        """The window in HLO's notation: `{size=2x2 stride=2x2 pad=0_1x0_1}`."""
+        """The window in HLO notation: `{size=2x2 stride=2x2 pad=0_1x0_1}`."""
         ones = (1,) * len(self.sizes)
         parts = [
             ("size", self.sizes, ()),
@@ -101,29 +101,29 @@ class Window(NamedTuple):
 
     @property
     def overlaps(self) -> bool:
-        """Whether two positions of the window can share an element."""
+        """True if two positions of the window can share an element."""
         return any(map(operator.gt, self.extents, self.strides))
 
     def inserted(self, at: int) -> "Window":
-        """The window with one more dimension, at `at`, in which it takes elements one by one."""
+        """Insert a dimension at `at`, in which the window covers single elements."""
         units = (1, 1, (0, 0), 1, 1)
         fields: Any = zip(self, units, strict=True)
         return Window(*[(*field[:at], unit, *field[at:]) for field, unit in fields])
 
     def along(self, dimension: int) -> "Window":
-        """The window in one of its dimensions alone."""
+        """Return the window in only one of its dimensions."""
         fields: Any = self
         return Window(*[field[dimension : dimension + 1] for field in fields])
 
     def offsets(self) -> Iterator[tuple[int, ...]]:
-        """Where, from the window's position, its elements are, in row-major order."""
+        """Iterate over the elements' offsets from the window's position, in row-major order."""
         steps = zip(self.sizes, self.window_dilations, strict=True)
         return itertools.product(*[range(0, size * gap, gap) for size, gap in steps])
 
     def present(self, base: Sequence[int]) -> np.ndarray:
-        """For each element of the window and each position, whether it is no padding and no hole.
+        """Return, for each window element and position, whether it is neither padding nor a hole.
 
-        The dimensions are (number of elements, *positions), of size 1 where all are alike.
+        The dimensions are (number of elements, *positions), with size 1 if all are equal.
         """
         rank = len(self.sizes)
         result = np.ones((), np.bool_)
@@ -139,18 +139,18 @@ class Window(NamedTuple):
 
     @property
     def padding_config(self) -> tuple[tuple[int, int, int], ...]:
-        """What `pad` does to the base: dilation and padding."""
+        """The `pad` configuration of the base: dilation and padding."""
         pairs = zip(self.padding, self.base_dilations, strict=True)
         return tuple([(low, high, dilation - 1) for (low, high), dilation in pairs])
 
     def padded(self, base: Sequence[int]) -> tuple[int, ...]:
-        """The sizes of the base after dilation and padding; never below 0."""
+        """Return the sizes of the base after dilation and padding; never below 0."""
         dilated = map(dilated_size, base, self.base_dilations)
         pairs = zip(dilated, self.padding, strict=True)
         return tuple([max(size + low + high, 0) for size, (low, high) in pairs])
 
     def positions(self, base: Sequence[int]) -> tuple[int, ...]:
-        """How many positions the window takes in each dimension of a base of sizes `base`."""
+        """Return the number of window positions in each dimension of a base with sizes `base`."""
         return tuple(map(window_positions, self.padded(base), self.extents, self.strides))
 
 
@@ -158,7 +158,7 @@ _FIELD_NAMES = ["window_dimensions", "window_strides", *Window._fields[2:]]
 
 
 class Windowed(Operation):
-    """Base class of operations that have a window's fields among their attributes."""
+    """Base class of operations that have the fields of a window as attributes."""
 
     window_dimensions: tuple[int, ...] = attribute(Integers(), hlo=None)
     window_strides: tuple[int, ...] = attribute(Integers(), hlo=None)
@@ -166,7 +166,7 @@ class Windowed(Operation):
 
     @cached_property
     def window(self) -> Window:
-        """The window; dilations are 1 where the operation has none."""
+        """The window; dilations are 1 if the operation lacks them."""
         fields: list[Any] = [self.values.get(name) for name in _FIELD_NAMES]
         ones = (1,) * len(fields[0])
         filled: list[Any] = [ones if field is None else field for field in fields]
@@ -176,7 +176,7 @@ class Windowed(Operation):
         return {"window": self.window.hlo, **super().hlo_attributes(shapes)}
 
     def check_window(self, rank: int, label: str, positive_label: str) -> None:
-        """Refuses other than `rank` entries in every field (`label`), and those below 1."""
+        """Raise unless every field has `rank` entries (`label`) >= 1 (`positive_label`)."""
         lists: dict[str, Any] = dict(zip(_FIELD_NAMES, self.window, strict=True))
         check_entries(self, lists, rank, "dimensions", (label, positive_label))
 
@@ -184,25 +184,25 @@ class Windowed(Operation):
 def check_entries(
     operation: Operation, lists: dict[str, Any], count: int, named: str, labels: tuple[str, str]
 ) -> None:
-    """Refuses a window's lists by name that have not `count` entries, or integers below 1."""
+    """Raise unless each named list has `count` entries, and integers are at least 1."""
     for name, value in lists.items():
         if len(value) != count:
-            problem = f"{name} has {len(value)} entries for {count} {named}"
-            operation.refuse_attribute(labels[0], problem, "Give one entry for each.")
+            problem = f"{name} has {len(value)} entries, but there are {count} {named}"
+            operation.refuse_attribute(labels[0], problem, "Pass one entry for each.")
         if any(type(number) is int and number < 1 for number in value):
-            advice = f"{name} must be positive: at least 1 for each."
+            advice = f"Entries of {name} must be at least 1."
             operation.refuse_attribute(labels[1], f"{name} has an entry below 1", advice)
 
 
 def sizes_at(shape: Shape, dimensions: Sequence[int]) -> list[int]:
-    """The sizes of some dimensions."""
+    """Return the sizes of some dimensions."""
     return [shape.dimensions[dimension] for dimension in dimensions]
 
 
 def resolve_window(
     base: Sequence[int], sizes: Any, strides: Any, padding: Any, *dilations: Any
 ) -> Window:
-    """A builder's arguments as a Window; what is wrong is for the operation to refuse."""
+    """Build a Window from a builder's arguments; the operation rejects invalid ones later."""
     sizes, strides, dilations = listed(sizes), listed(strides), dilations or (None, None)
     ones, pairs = (1,) * len(base), padding
     steps = [ones if dilation is None else listed(dilation) for dilation in dilations]
@@ -210,14 +210,14 @@ def resolve_window(
     if kind in ("SAME", "VALID"):
         pairs = ((0, 0),) * len(base)
     if kind == "SAME":
-        with contextlib.suppress(TypeError, ZeroDivisionError):  # another argument is wrong
+        with contextlib.suppress(TypeError, ZeroDivisionError):  # another argument is invalid
             extents = map(dilated_size, base, steps[0]), map(dilated_size, sizes, steps[1])
             pairs = tuple(map(same_padding, *extents, strides))
     return Window(sizes, strides, pairs, *steps)
 
 
 def padded_base(array: np.ndarray, fill: np.ndarray | np.generic, window: Window) -> np.ndarray:
-    """The base, an array's last dimensions, dilated and padded; holes and padding hold `fill`."""
+    """Dilate and pad the base (an array's last dimensions) with `fill`."""
     config = window.padding_config
     if not any(map(any, config)):
         return array
@@ -225,14 +225,14 @@ def padded_base(array: np.ndarray, fill: np.ndarray | np.generic, window: Window
 
 
 def window_view(padded: np.ndarray, window: Window) -> np.ndarray:
-    """All windows of a base that `padded_base` made, as a read-only view that copies nothing.
+    """Return all windows of a base from `padded_base` as a read-only view, without copying.
 
-    The window describes the last dimensions: (*kept dimensions, *positions, *window sizes).
+    The window is in the last dimensions: (*kept dimensions, *positions, *window sizes).
     """
     kept = padded.ndim - len(window.sizes)
     counts = tuple(map(window_positions, padded.shape[kept:], window.extents, window.strides))
     steps = padded.strides[kept:]
-    # as_strided knows NumPy's own types only.
+    # as_strided supports only NumPy's own types.
     raw = padded if padded.dtype.isbuiltin == 1 else padded.view(f"u{padded.dtype.itemsize}")
     moves = (
         *padded.strides[:kept],

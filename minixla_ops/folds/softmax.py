@@ -1,4 +1,4 @@
-"""Softmax: exponentials over their sum, with the derivative that reads the result alone."""
+"""Softmax: exponentials over their sum, with a derivative that reads only the result."""
 
 import numpy as np
 
@@ -19,20 +19,20 @@ from minixla_ops.programs.lowering import Lowered
 
 @register
 class Softmax(Lowered):
-    """exp(x) divided by its sum along dimensions, without overflow. JAX: nn.softmax.
+    """Compute exp(x) divided by its sum along dimensions, without overflow. JAX: nn.softmax.
 
     With the result y, its derivative maps t to y (t - sum(y t)) in both modes.
 
     Args:
         operand: an array of floats or complex numbers; f16 and bf16 are summed in f32.
-        dimensions: which dimensions sum to 1, in any order, each once.
+        dimensions: the dimensions along which elements sum to 1, in any order, without repeats.
 
     Returns:
-        An array of its shape.
+        An array with the operand's shape.
 
     Checks:
         (C1) operand has a floating-point or complex type.
-        (C2) each dimension is one of the operand's.
+        (C2) each dimension is a dimension of the operand.
 
     Example:
         >>> ops.softmax(np.float32([0, 0]), [0])
@@ -46,7 +46,9 @@ class Softmax(Lowered):
 
     def shape(self, operand):
         if operand.element_type not in INEXACT:
-            problem = f"{operand.element_type} is no floating-point or complex type"
+            problem = (
+                f"operand must have a floating-point or complex type, not {operand.element_type}"
+            )
             self.refuse("C1", problem, "Convert operand with convert_element_type.")
         check_dimensions(self, "C2", operand, *self.dimensions)
         return operand
@@ -72,13 +74,13 @@ class Softmax(Lowered):
         return self._moved(tangents[0], results)
 
     def vjp(self, cotangents, operands, results, active):
-        return (self._moved(cotangents, results),)  # its Jacobian is symmetric
+        return (self._moved(cotangents, results),)  # the Jacobian is symmetric
 
     def _moved(self, tangent: Array, result: Array) -> Array:
         return result * (tangent - self._total(result * tangent))
 
     def _total(self, value: Array) -> Array:
-        """The sums along the dimensions, at each element."""
+        """Sum along the dimensions, and broadcast the sums to each element."""
         kind = array_shape(value).element_type
         wide = convert(value, F32) if kind.bits == 16 else value
         return self._spread(convert(sum_over(wide, self.dimensions), kind), value)

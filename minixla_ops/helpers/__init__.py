@@ -1,6 +1,6 @@
-"""What rules of every family are written in: splats, shapes, batch dimensions, casts, tuples."""
+"""Helpers for the rules of all families: splats, shapes, batch dimensions, casts, tuples."""
 
 from typing import Any
 
-#: A rule of a family that its members give.
+#: A rule of a base class that its subclasses define.
 GIVEN: Any = None

@@ -11,12 +11,12 @@ from minixla.core.registry import fill_role
 from minixla.typing import Array
 from minixla_ops.helpers.shorthand import Places, Values, array_shape, as_tuple, zeros
 
-# Up to so many members of a batch stand side by side, where they are computed one by one.
+# Batches up to this size are unrolled when their elements are computed one by one.
 _MOST_MEMBERS = 16
 
 
 def batch_size(operands: Values, dimensions: Places) -> int:
-    """The number of members of the batch."""
+    """Return the size of the batch."""
     for operand, dimension in zip(operands, dimensions, strict=True):
         if dimension is not None:
             return array_shape(operand).dimensions[dimension]
@@ -24,7 +24,7 @@ def batch_size(operands: Values, dimensions: Places) -> int:
 
 
 def member_shapes(operands: Values, dimensions: Places) -> tuple[AnyShape, ...]:
-    """The shapes of one member's operands."""
+    """Return the operand shapes for one batch element."""
     shapes = zip(map(shape_of, operands), dimensions, strict=True)
     return tuple([shape if at is None else shape.without_dimension(at) for shape, at in shapes])  # type: ignore[union-attr]  # batched: an array
 
@@ -39,7 +39,7 @@ def move_dimension(value: Array, source: int, destination: int) -> Array:
 
 
 def merge_dimension(value: Array, source: int, destination: int) -> Array:
-    """`value` with `source` as the slower part of what is dimension `destination` without it."""
+    """Merge `source` into `destination` (numbered without `source`) as its slower part."""
     moved = move_dimension(value, source, destination)
     sizes = array_shape(moved).dimensions
     merged = sizes[destination] * sizes[destination + 1]
@@ -47,7 +47,7 @@ def merge_dimension(value: Array, source: int, destination: int) -> Array:
 
 
 def split_dimension(value: Array, dimension: int, count: int) -> Array:
-    """`value` with `dimension` split into `count` and what remains, the slower part first."""
+    """Split `dimension` into `count` parts, and put the new dimension of size `count` first."""
     sizes = array_shape(value).dimensions
     parts = count, sizes[dimension] // count if count else 1
     return ops.reshape(value, (*sizes[:dimension], *parts, *sizes[dimension + 1 :]))
@@ -61,7 +61,7 @@ def add_batch(value: Array, size: int, position: int) -> Array:
 
 
 def shifted(dimensions: Iterable[int], at: int | None) -> tuple[int, ...]:
-    """Numbers of dimensions where there is one more, `at`; None: there is none."""
+    """Shift dimension indices for a new dimension at `at`; None: no new dimension."""
     return tuple([dimension + (at is not None and dimension >= at) for dimension in dimensions])
 
 
@@ -73,13 +73,13 @@ def move_batch(value: Array, source: int | None, destination: int, size: int) ->
 
 
 def to_front(operands: Values, dimensions: Places) -> tuple[list[Array], int]:
-    """All operands with a leading batch dimension, and its size."""
+    """Move all batch dimensions to the front; return the operands and the size of the batch."""
     size = batch_size(operands, dimensions)
     return [move_batch(o, d, 0, size) for o, d in zip(operands, dimensions, strict=True)], size
 
 
 def align_batches(operands: Values, dimensions: Places) -> tuple[Values, int]:
-    """Operands of equal shape with one common batch dimension, and where it is."""
+    """Give operands of equal shape one common batch dimension, and return its position."""
     wanted = next(dimension for dimension in dimensions if dimension is not None)
     if all(dimension == wanted for dimension in dimensions):
         return operands, wanted
@@ -89,10 +89,10 @@ def align_batches(operands: Values, dimensions: Places) -> tuple[Values, int]:
 
 
 def batch_by_loop(operation: Operation, operands: Values, dimensions: Places) -> tuple[Any, Any]:
-    """The members of the batch one after the other, their results stacked in front.
+    """Compute the batch elements one after the other, and stack their results in front.
 
-    Right for every operation; used where an operation gives no rule of its own. A few members stand
-    side by side, more are a loop.
+    This is correct for every operation; it is used if an operation has no batching rule. Small
+    batches are unrolled, larger ones become a loop.
     """
     results = operation.infer(member_shapes(operands, dimensions))
     size, pairs = batch_size(operands, dimensions), [*zip(operands, dimensions, strict=True)]
@@ -113,7 +113,7 @@ def batch_by_loop(operation: Operation, operands: Values, dimensions: Places) ->
 def _members_in_loop(
     operation: Operation, operands: Values, dimensions: Places
 ) -> tuple[Array, ...]:
-    """The results for all members, which a loop computes."""
+    """Compute the results for all batch elements in a loop."""
     pairs = [*zip(operands, dimensions, strict=True)]
     moved = [move_dimension(x, at, 0) for x, at in pairs if at is not None]
     shared = [x for x, at in pairs if at is None]
@@ -130,7 +130,7 @@ def _members_in_loop(
 
 
 def batch_member(operand: Array, dimension: int | None, index: int) -> Array:
-    """Member `index` of a batch; an operand without one is everybody's."""
+    """Return batch element `index`; an unbatched operand is shared by all elements."""
     if dimension is None:
         return operand
     sizes = array_shape(operand).dimensions

@@ -1,7 +1,7 @@
-"""Conversion between element types, as XLA converts them: of NumPy arrays, and in StableHLO.
+"""Conversion between element types with XLA's rules, for NumPy arrays and in StableHLO.
 
-NumPy and ml_dtypes leave gaps: some pairs of types have no cast, floats that do not fit an integer
-give anything, and wide numbers are rounded twice on their way to a narrow float.
+NumPy and ml_dtypes leave gaps. Some pairs of types have no cast. Floats that do not fit an integer
+type become arbitrary values. Wide numbers are rounded twice on the way to a narrow float.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WITHOUT_NAN = frozenset(ELEMENT_TYPES[name] for name in ("f4e2m1fn", "f6e2m3fn"
 
 
 def widened(kind: ElementType, in_double: bool = False) -> ElementType:
-    """The type in which NumPy computes on elements of `kind`, to round its results once.
+    """Return the type in which NumPy computes on elements of `kind`, to round results only once.
 
     Integers of 2 and 4 bits become bytes, floats narrower than 32 bits f32; `in_double` makes all
     floats f64 and complex numbers c128.
@@ -34,13 +34,13 @@ def widened(kind: ElementType, in_double: bool = False) -> ElementType:
 
 
 def cast(array: np.ndarray, target: ElementType) -> np.ndarray:
-    """The elements of `array` as `target`.
+    """Convert the elements of `array` to `target`.
 
-    Integers wrap. Floats become integers by cutting off the fraction and saturating; NaN becomes
-    0. Floats and integers become floats by rounding once to the nearest, ties to even; beyond the
-    greatest finite value a type without infinity gives NaN, and one without NaN that value, its
-    NaN being -0. pred is whether the element differs from 0. Complex numbers lose their imaginary
-    part unless `target` is complex.
+    Integers wrap. Floats become integers by dropping the fraction and saturating; NaN becomes 0.
+    Floats and integers become floats by rounding once to nearest, ties to even. Values beyond the
+    greatest finite value become NaN in a type without infinity. In a type without NaN they become
+    that value, and NaN becomes -0. pred is true if the element differs from 0. Complex numbers lose
+    their imaginary part unless `target` is complex.
     """
     source = element_type(array.dtype)
     if source is target:
@@ -69,7 +69,7 @@ def _floats_as_integers(array: np.ndarray, target: ElementType) -> np.ndarray:
     is_signed = target.kind == "signed"
     wide = np.int64 if is_signed else np.uint64
     limit = 1 << (target.bits - is_signed)
-    # The limit, a power of two, is exact in f32; the integer before it need not be.
+    # The limit is a power of two and exact in f32; the integer before it may not be.
     below, above = array < (-limit if is_signed else 0), array >= float(limit)
     whole = np.where(below | above | np.isnan(array), 0, array).astype(wide)
     whole = np.where(below, wide(-limit if is_signed else 0), whole)
@@ -77,14 +77,14 @@ def _floats_as_integers(array: np.ndarray, target: ElementType) -> np.ndarray:
 
 
 def _rounded_to_odd(array: np.ndarray) -> np.ndarray:
-    """f32 values that round to narrower types as the elements of `array` themselves do.
+    """Convert to f32 values that round to narrower types as the elements themselves do.
 
-    Where a value is not exact in f32, it is the neighbour with the odd significand: that is never
-    a tie of a type with fewer bits (Boldo and Melquiond, "When double rounding is odd", 2004).
+    If a value is not exact in f32, use the neighbour with the odd significand. It is never a tie in
+    a type with fewer bits (Boldo and Melquiond, "When double rounding is odd", 2004).
     """
     kind = element_type(array.dtype)
     if kind.is_integer and kind.bits == 64:
-        # Large ones that are no multiple of 2**11 become the odd multiple next to them.
+        # Round large values that are not multiples of 2**11 to the odd multiple next to them.
         low = array & 0x7FF
         odd = (array - low) | ((low != 0).astype(array.dtype) << 11)
         array = np.where(np.abs(array) < 2**53, array, odd)
@@ -101,7 +101,7 @@ def _rounded_to_odd(array: np.ndarray) -> np.ndarray:
 def emit_converted(
     emit: Emitter, names: Sequence[str], shapes: Sequence[AnyShape], targets: Sequence[AnyShape]
 ) -> list[str]:
-    """Writes the conversion of values of `shapes` that differ from `targets`; returns all names."""
+    """Write conversions for the values whose shape differs from `targets`; return all names."""
     converted = []
     for name, shape, target in zip(names, shapes, targets, strict=True):
         if shape is not target:

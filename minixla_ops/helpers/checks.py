@@ -1,4 +1,4 @@
-"""Checks that operations of several families make of shapes, each under a label of theirs."""
+"""Shape checks that several families share; each family passes its own label."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from minixla.core import Operation, Shape
 def check_dimensions(
     operation: Operation, label: str, operand: Shape, *dimensions: int, of: str = "operand"
 ) -> None:
-    """Refuses, for check `label`, what is no dimension of an operand, which is called `of`."""
+    """Raise an error for check `label` if an operand called `of` lacks one of the dimensions."""
     for dimension in dimensions:
         if not 0 <= dimension < operand.rank:
             within = f"Dimensions of {of} must be in [0, {operand.rank})."
@@ -21,7 +21,7 @@ def check_dimensions(
 def check_equal_dimensions(
     operation: Operation, label: str, name: str, shapes: Sequence[Shape]
 ) -> None:
-    """Refuses, for check `label`, arrays called `name[0]` and so on that differ in dimensions."""
+    """Raise an error for check `label` if arrays called `name[0]`, ... differ in dimensions."""
     for index, shape in enumerate(shapes):
         if shape.dimensions != shapes[0].dimensions:
             problem = f"{name}[0] and {name}[{index}] differ in dimensions"

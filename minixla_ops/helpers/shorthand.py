@@ -1,4 +1,4 @@
-"""Short names that derivative and batching rules are written in."""
+"""Short names for writing derivative and batching rules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from minixla.typing import Array
 if TYPE_CHECKING:
     from minixla.core.stablehlo_text import Emitter
 
-#: Operands or results, and for each where its batch dimension is.
+#: Operands or results, and the batch dimension of each.
 Values = Sequence[Array]
 Places = Sequence[int | None]
 
@@ -30,7 +30,7 @@ def splat(value: complex | np.generic, shape: Shape) -> np.ndarray:
 
     A trace records equal arrays as one constant.
     """
-    if value == 1:  # every type holds it; without `errstate` this takes half the time
+    if value == 1:  # every type can represent 1; skipping `errstate` halves the time
         scalar = np.asarray(value).astype(shape.dtype)
     else:
         with np.errstate(all="ignore"):
@@ -39,14 +39,14 @@ def splat(value: complex | np.generic, shape: Shape) -> np.ndarray:
 
 
 def array_shape(value: object, subject: str = "shape_of") -> Shape:
-    """The Shape of a value that is known to be an array."""
+    """Return the Shape of a value that must be an array."""
     shape = shape_of(value, subject)
     assert isinstance(shape, Shape), f"{shape} is not an array"
     return shape
 
 
 def holds(kind: ElementType, number: int) -> bool:
-    """Whether a Python number is not too large for an integer type; every other type holds all."""
+    """Return whether a Python number fits an integer type; every other type can hold it."""
     if not kind.is_integer:
         return not isinstance(number, int) or number.bit_length() < 1024
     info = ml_dtypes.iinfo(kind.dtype)
@@ -54,9 +54,9 @@ def holds(kind: ElementType, number: int) -> bool:
 
 
 def listed(value: Any, depth: int = 1) -> Any:
-    """A list (of lists, for depth 2) that a builder was given as a tuple, which can be hashed.
+    """Convert a list (of lists, for depth 2) to tuples, which can be hashed.
 
-    What is no list stays as it is: the attribute's declaration refuses it.
+    Other values are returned unchanged: the attribute's declaration rejects them.
     """
     try:
         members = value if isinstance(value, (str, bytes)) else tuple(value)
@@ -66,7 +66,7 @@ def listed(value: Any, depth: int = 1) -> Any:
 
 
 def repeated(value: Any, count: int, join: Callable[[Any, Any], Any]) -> Any:
-    """`count` copies of `value`, at least one, joined: pairs, pairs of pairs and so on."""
+    """Join `count` >= 1 copies of `value` by doubling: pairs, pairs of pairs and so on."""
     result = None
     while count:
         if count & 1:
@@ -77,35 +77,35 @@ def repeated(value: Any, count: int, join: Callable[[Any, Any], Any]) -> Any:
 
 
 def zeros(shape: AnyShape) -> np.ndarray:
-    """Zeros of an array shape."""
-    assert isinstance(shape, Shape), f"there are no zeros of shape {shape}"
+    """Return zeros with an array shape."""
+    assert isinstance(shape, Shape), f"zeros need an array shape, not {shape}"
     return splat(0, shape)
 
 
 def full_like(value: object, number: complex | np.generic) -> np.ndarray:
-    """`number` everywhere, in the shape and element type of `value`."""
+    """Return `number` repeated in the shape and element type of `value`."""
     return splat(number, array_shape(value))
 
 
 def ones_like(value: object) -> np.ndarray:
-    """Ones in the shape and element type of `value`."""
+    """Return ones in the shape and element type of `value`."""
     return splat(1, array_shape(value))
 
 
 def written(emit: Emitter, text: str, shapes: Sequence[AnyShape], result: AnyShape) -> list[str]:
-    """Writes an operation of one result: its `text`, and the types of its operands and result."""
+    """Write an operation with one result: `text`, and the types of the operands and the result."""
     name, types = emit.name(), ", ".join([shape.stablehlo for shape in shapes])
     emit.line(f"{name} = {text} : ({types}) -> {result.stablehlo}")
     return [name]
 
 
 def as_tuple(results: Any) -> tuple[Any, ...]:
-    """The results of an operation, or what there is for each, as a tuple where there is one."""
+    """Return the results of an operation, or values for each of them, as a tuple."""
     return results if type(results) is tuple else (results,)
 
 
 def as_results(values: Sequence[object]) -> Any:
-    """Results as an operation gives them: one alone, several in a tuple."""
+    """Return a single value as it is, and several values as a tuple."""
     return values[0] if len(values) == 1 else tuple(values)
 
 

@@ -17,17 +17,17 @@ from minixla_ops.helpers.shorthand import operand_list
 
 @register
 class Tuple(Operation):
-    """Several values of any shapes as one; Python tuples among them are of those. XLA: Tuple.
+    """Combine values of any shapes into one tuple value; Python tuples nest. XLA: Tuple.
 
-    In a graph a tuple is a value like others; where nothing is staged it is a TupleValue, and in
-    `reference` a Python tuple. Tangents and cotangents of tuples are TupleValues everywhere, and
-    the batch dimension of one is a tuple of its members'.
+    In a graph, a tuple is a value like any other. Outside a graph it is a TupleValue, and in
+    `reference` a Python tuple. Tangents and cotangents of tuples are always TupleValues, and the
+    batch dimension of a tuple is a tuple of its elements' batch dimensions.
 
     Args:
         elements: the values.
 
     Returns:
-        A tuple of XLA's, one value.
+        An XLA tuple, which is one value.
 
     Example:
         >>> pair = lambda x: ops.get_tuple_element(ops.tuple([x, x + x]), 0)
@@ -66,24 +66,24 @@ def tuple(elements: Sequence[object]) -> Any:
 
 
 def tuple_value(value: object) -> Any:
-    """`value`, a Python tuple, as an operation with several results returns it, as one value."""
+    """Convert a Python tuple, the results of an operation, to one tuple value."""
     return ops.tuple(value) if isinstance(value, builtins.tuple) else value
 
 
 @register
 class GetTupleElement(Operation):
-    """Member `index` of a tuple, one value or a Python tuple of values. XLA: GetTupleElement.
+    """Return element `index` of a tuple, either a value or a Python tuple. XLA: GetTupleElement.
 
     Args:
-        tuple_data: a tuple of XLA's.
-        index: the member's number, from 0.
+        tuple_data: an XLA tuple.
+        index: the index of the element, from 0.
 
     Returns:
-        The member.
+        The element.
 
     Checks:
         (C1) the operand is a tuple.
-        (C2) it has a member of that number.
+        (C2) it has an element with that index.
 
     Example:
         >>> pair = lambda x: ops.get_tuple_element(ops.tuple([x, x + x]), 1)
@@ -103,7 +103,7 @@ class GetTupleElement(Operation):
         count = len(tuple_data.elements)
         if not 0 <= self.index < count:
             advice = f"index must be in [0, {count})."
-            self.refuse_attribute("C2", f"there is no member {self.index}", advice)
+            self.refuse_attribute("C2", f"the tuple has no element {self.index}", advice)
         return tuple_data.elements[self.index]
 
     def reference(self, tuple_data):
@@ -133,7 +133,7 @@ def get_tuple_element(tuple_data: object, index: int) -> Any:
 
 
 def tuple_leaves(value: object) -> list[Any]:
-    """The members of a tuple, those of its members that are tuples in their place; else `value`."""
+    """Return the elements of a tuple, with nested tuples flattened; else a list of `value`."""
     shape = shape_of(value)
     if not isinstance(shape, TupleShape):
         return [value]
@@ -142,7 +142,7 @@ def tuple_leaves(value: object) -> list[Any]:
 
 
 def from_leaves(shape: AnyShape, leaves: Iterator[object]) -> Any:
-    """The value of `shape` whose leaves are the next ones of `leaves`."""
+    """Build the value of `shape` from the next elements of `leaves`."""
     if not isinstance(shape, TupleShape):
         return next(leaves)
     return ops.tuple([from_leaves(element, leaves) for element in shape.elements])
@@ -150,7 +150,7 @@ def from_leaves(shape: AnyShape, leaves: Iterator[object]) -> Any:
 
 @remembered
 def without_tuples(graph: Graph) -> Graph:
-    """The program with the leaves of its inputs and outputs in place of tuples.
+    """Return the program with tuples in its inputs and outputs replaced by their leaves.
 
     Operations that run programs use it, so that derivative and batching rules see only arrays.
     """
@@ -169,7 +169,7 @@ def without_tuples(graph: Graph) -> Graph:
 
 
 def leaf_shapes(shape: AnyShape) -> list[AnyShape]:
-    """The shapes of the arrays and tokens in it, in order."""
+    """Return the shapes of the arrays and tokens in a shape, in order."""
     if not isinstance(shape, TupleShape):
         return [shape]
     return [leaf for element in shape.elements for leaf in leaf_shapes(element)]

@@ -1,1 +1,1 @@
-"""What comes and goes by the host: inputs, code of users and of LAPACK, feeds, sends, receives."""
+"""Communication with the host: inputs, user code, LAPACK calls, feeds, sends, receives."""

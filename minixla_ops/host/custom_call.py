@@ -1,4 +1,4 @@
-"""CustomCall: user code inside a program, by the name of its target."""
+"""CustomCall: user code inside a program, identified by its target name."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -21,18 +21,18 @@ from minixla_ops.host.target_sharding import target_rule
 from minixla_ops.programs.composite_call import dictionary_text
 from minixla_ops.programs.lowering import kept
 
-#: The Python functions that stand for targets.
+#: The Python functions registered for targets.
 _FUNCTIONS: dict[str, Callable[..., object]] = {}
 
-#: How users give a target its meaning.
+#: The call with which users define the meaning of a target.
 REGISTERING = "minixla_ops.register_custom_call(target_name, function)"
 
-#: XLA's targets that call a Python function by its number.
+#: XLA's targets that call a Python function by its id.
 _CALLBACK = r"xla_\w*python_\w*callback"
 
 
 class _Options(kinds.Attribute):
-    """Attributes for the target by name, as a tuple of pairs."""
+    """Named attributes of the target, as a tuple of pairs."""
 
     description = "attributes: names of bool, int, float, str, bytes or NumPy scalars and vectors"
 
@@ -42,10 +42,10 @@ class _Options(kinds.Attribute):
 
 
 def _option(name: str, value: object) -> object:
-    """The value of an option; an array as its dtype's name and its values."""
+    """Return an option's value; an array as the name of its dtype and its values."""
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.$]*", name):
-        raise ValueError(f"{name!r} cannot name an attribute")
-    # A tuple is canonical already; some of NumPy's scalars are Python's, too.
+        raise ValueError(f"{name!r} is not a valid attribute name")
+    # A tuple is canonical already. Some NumPy scalars are also Python scalars.
     if isinstance(value, (bool, int, float, str, bytes, tuple)) and not isinstance(
         value, np.generic
     ):
@@ -63,31 +63,31 @@ class _ShapeOf(kinds.ShapeAttribute):
 
 @register
 class CustomCall(Operation):
-    """The results of user code, known by the name of its target. XLA: CustomCall.
+    """Call user code by the name of its target. XLA: CustomCall.
 
-    The reference calls the Python function that `register_custom_call` knows for the target. So
-    does the engine, through the host, where there is one; else the target must be registered with
-    XLA (`jax.ffi.register_ffi_target`), and gets `attributes` as its attributes.
+    The reference evaluator calls the Python function of `register_custom_call`. If there is one,
+    the engine calls it on the host. Otherwise, the target must be registered with XLA
+    (`jax.ffi.register_ffi_target`), and gets `attributes` as its attributes.
 
     Args:
-        target_name: the name under which the code is known.
+        target_name: the name of the target.
         args: the arguments, values of any shapes.
-        shape: the shape of the result; for several, a sequence of shapes or a tuple shape.
-        attributes: names and values that the code is given.
+        shape: the shape of the result; for several results, a sequence of shapes or a tuple shape.
+        attributes: names and values that are passed to the code.
         has_side_effect: whether the call must not be dropped or repeated.
-        api_version: of XLA's interface: 4 is the typed one; others are given a string, the
+        api_version: the version of XLA's interface. 4 is typed; others take a string, the
             attribute `backend_config`.
 
     Returns:
         An array of `shape`; a Python tuple for a sequence, a tuple value for a tuple shape.
 
     Attributes:
-        operand_layouts, result_layouts: for each value its dimensions from the one that varies
-            fastest in memory; default: row-major.
+        operand_layouts, result_layouts: for each value, its dimensions from the fastest to the
+            slowest in memory; default: row-major.
         stated_rule: the sharding rule that the program states; default: that of the target.
 
     Checks:
-        (C1) the target has a name.
+        (C1) target_name is not empty.
 
     Example:
         >>> ops.register_custom_call("example.half", lambda x: x / 2)
@@ -95,7 +95,9 @@ class CustomCall(Operation):
         Array([0.5, 1. ], dtype=float32)
     """
 
-    no_derivative = "nothing is known of user code: give the calling function a custom rule"
+    no_derivative = (
+        "the derivative of user code is unknown: give the calling function a custom rule"
+    )
     operands = ("args...",)
     only_arrays = False
     target_name: str = attribute(Text(), stablehlo="call_target_name")
@@ -108,23 +110,25 @@ class CustomCall(Operation):
     stated_rule: ShardingRule | None = attribute(
         kinds.Instance(ShardingRule), default=None, stablehlo=None, hlo=None
     )
-    #: The shardings of a call without results, which has no value to carry them.
+    #: The shardings of a call without results, which has no value to attach them to.
     out_shardings: tuple[object, ...] | None = attribute(
         kinds.Attribute(), default=None, stablehlo=None, hlo=None
     )
 
     def shape(self, *args):
         if not self.target_name:
-            self.refuse_attribute("C1", "the target has no name", "Name the code to call.")
+            self.refuse_attribute(
+                "C1", "target_name must not be empty", "Pass the name of the code to call."
+            )
         return self.shapes
 
     def reference(self, *args):
         self._refuse_callback()
         function = _FUNCTIONS.get(self.target_name)
         if function is None:
-            problem = f"the target {self.target_name!r} has no meaning in Python"
+            problem = f"the target {self.target_name!r} has no Python function"
             details = [f"registered: {', '.join(sorted(_FUNCTIONS)) or 'none'}"]
-            advice = f"Say what it computes: {REGISTERING}."
+            advice = f"Register a function: {REGISTERING}."
             raise explain(TransformError, "custom_call", problem, details, advice)
         options = {
             name: np.asarray(option[1], option[0])[()] if isinstance(option, tuple) else option
@@ -135,23 +139,23 @@ class CustomCall(Operation):
         arrays = tuple(map(np.asarray, results))
         wanted = [(shape.dimensions, shape.dtype) for shape in self.shapes]  # type: ignore[union-attr]  # no tuples
         if [(array.shape, array.dtype) for array in arrays] != wanted:
-            problem = f"the function of {self.target_name!r} gave other results than declared"
+            problem = f"the function of {self.target_name!r} returned other shapes than declared"
             given = [f"{array.dtype}{list(array.shape)}" for array in arrays]
             details = [
                 f"declared: {', '.join(map(str, self.shapes))}",
-                f"given: {', '.join(given)}",
+                f"returned: {', '.join(given)}",
             ]
-            advice = "Return one array for each shape, of its element type and dimensions."
+            advice = "Return one array for each shape, with its element type and dimensions."
             raise explain(ShapeError, "custom_call", problem, details, advice)
         return arrays
 
     def _refuse_callback(self) -> None:
-        """Refuses a function of the process that wrote the program: here it is another, or none."""
+        """Raise an error for a Python callback of the process that wrote the program."""
         target = self.target_name
         if re.fullmatch(_CALLBACK, target) and not is_registered(target):
-            problem = f"the target {target!r} calls a Python function of the program's maker"
-            advice = "It means nothing in another process: leave pure_callback, io_callback and"
-            advice = f"{advice} debug prints out of the program."
+            problem = f"the target {target!r} calls a Python function of another process"
+            advice = "It cannot be called in another process: remove pure_callback, io_callback and"
+            advice = f"{advice} debug prints from the program."
             raise explain(TransformError, "custom_call", problem, advice=advice)
 
     def stablehlo(self, emit, operands, shapes, results):
@@ -176,14 +180,14 @@ class CustomCall(Operation):
         return stated or target_rule(self.target_name, operands, self.shapes)
 
     def _stated(self, operands: ShapeList, results: ShapeList) -> ShardingRule | None:
-        """The stated rule, if it is of these ranks: a batch of calls has others."""
+        """Return the stated rule if its ranks match; those of a batch of calls differ."""
         rule = self.stated_rule
         tensors = (*rule.operands, *rule.results) if rule else ()
         ranks = [getattr(shape, "rank", 0) for shape in (*operands, *results)]
         return rule if [*map(len, tensors)] == ranks else None
 
     def hints(self, shapes: Sequence[AnyShape], results: Sequence[AnyShape]) -> str:
-        """What compilers are told besides, where the program is to run: see `Emitter.operation`."""
+        """Return additional text for compilers if the program will run; see `Emitter.operation`."""
         return ""
 
     def hlo_attributes(self, shapes):
@@ -197,29 +201,29 @@ class CustomCall(Operation):
 
 @kept
 def _backend_config(operation: CustomCall) -> str:
-    """What the target is told, in MLIR's notation."""
+    """Return the configuration of the target in MLIR's notation."""
     if operation.api_version == 4:
         return dictionary_text(operation.options)
     return quoted(str(dict(operation.options).get("backend_config", "")))
 
 
 def is_registered(target_name: str) -> bool:
-    """Whether a target has a function in Python."""
+    """Return whether a target has a Python function."""
     return target_name in _FUNCTIONS
 
 
 def register_custom_call(target_name: str, function: Callable[..., object]) -> None:
-    """Says what a target computes, for the reference and for engines without compiled code.
+    """Register what a target computes, for the reference evaluator and the engine.
 
     minixla: see `custom_call`.
 
     Args:
         target_name: the target of `custom_call`.
-        function: takes the arguments as NumPy arrays and the attributes as keywords; gives one
-            array, or a tuple with one for each result. It must not keep or change its arguments.
+        function: takes the arguments as NumPy arrays and the attributes as keywords. It returns one
+            array, or a tuple with one array for each result. It must not keep or change arguments.
 
     Raises:
-        AttributeValueError: another function has the name.
+        AttributeValueError: another function is registered under this name.
 
     Example:
         >>> ops.register_custom_call("example.twice", lambda x: 2 * x)
@@ -228,9 +232,9 @@ def register_custom_call(target_name: str, function: Callable[..., object]) -> N
     """
     target_name = CustomCall.fields["target_name"].checked("register_custom_call", target_name)
     if _FUNCTIONS.setdefault(target_name, function) is not function:
-        problem = f"the target {target_name!r} has a function already"
-        details = [f"registered: {_FUNCTIONS[target_name]!r}", f"given: {function!r}"]
-        advice = "Targets are known in the whole process: put the project's name in front."
+        problem = f"the target {target_name!r} already has a function"
+        details = [f"registered: {_FUNCTIONS[target_name]!r}", f"new: {function!r}"]
+        advice = "Targets are global in the process: prefix the name with the project's name."
         raise explain(AttributeValueError, "register_custom_call", problem, details, advice)
 
 

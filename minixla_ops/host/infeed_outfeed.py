@@ -1,4 +1,4 @@
-"""Infeed and Outfeed: the queues by which a device exchanges data with its host."""
+"""Infeed and Outfeed: queues for data exchange between a device and its host."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -30,25 +30,26 @@ class _Config(Text):
 
 @register
 class Infeed(Transfer):
-    """Reads the next item of the device's infeed. XLA: Infeed, InfeedWithToken.
+    """Read the next item of the device's infeed. XLA: Infeed, InfeedWithToken.
 
     An empty tuple reads nothing.
 
     Args:
         shape: the shape of the item, an array or a tuple of arrays.
         config: a string for the backend.
-        token: what the reading comes after; default: the side effects before it.
+        token: a token that the read follows; default: the previous side effects.
 
     Returns:
-        A value of `shape`, and with `token` a pair of that and a token.
+        A value of `shape`; with `token`, a pair of the value and a token.
 
     Checks:
-        (C1) the shape is an array's or that of a tuple of arrays; nested tuples are not supported.
-        (C2) at most one operand, a token.
-        (C3) when it runs: the item has the shape that the program reads.
+        (C1) the shape is an array shape or a tuple of array shapes; nested tuples are not
+             supported.
+        (C2) there is at most one operand, a token.
+        (C3) when it runs: the item has the expected shape.
 
     Raises:
-        DeadlockError: when it runs, there is no item left: see `mx.transfer_to_infeed`.
+        DeadlockError: when it runs, the infeed is empty; see `mx.transfer_to_infeed`.
 
     Example:
         >>> read = lambda: ops.infeed(mx.Shape("f32", (2,)))
@@ -60,12 +61,14 @@ class Infeed(Transfer):
     operands = ("token...",)
     output_shape: AnyShape = attribute(ShapeAttribute(), stablehlo=None, hlo=None)
     infeed_config: str = attribute(_Config(), default="")
-    zero_derivative = "what it reads depends on no operand"
-    missing_rules = {"batch": "every member of a batch reads the one item: no operand is batched"}
+    zero_derivative = "the item does not depend on operands"
+    missing_rules = {"batch": "all batch elements read the same item: operands are not batched"}
 
     def shape(self, *token):
         if not all(isinstance(shape, Shape) for shape in self.received()):
-            self.refuse_attribute("C1", "the shape is nested", "Give a tuple of arrays.")
+            self.refuse_attribute(
+                "C1", "nested tuples are not supported", "Pass a tuple of array shapes."
+            )
         _, has_token = self.split("C2", token)
         return (self.output_shape, TOKEN) if has_token else self.output_shape
 
@@ -76,7 +79,9 @@ class Infeed(Transfer):
         values = item if is_tuple and isinstance(item, tuple) else (item,)
         shapes = tuple(map(shape_of_data, values))
         if shapes != leaves or isinstance(item, tuple) != is_tuple:
-            self.refuse("C3", f"the item has another shape, ({', '.join(map(str, shapes))})")
+            self.refuse(
+                "C3", f"the shape of the item must match; got  ({', '.join(map(str, shapes))})"
+            )
         pairs = zip(values, leaves, strict=True)
         arrays = tuple([np.asarray(value).astype(leaf.dtype) for value, leaf in pairs])
         data = arrays if is_tuple else arrays[0]
@@ -107,22 +112,22 @@ def infeed(shape: AnyShape, config: str = "", token: object = None) -> Any:
 
 @register
 class Outfeed(Outgoing):
-    """Writes an array, or a tuple of arrays, to the device's outfeed. XLA: Outfeed.
+    """Write an array, or a tuple of arrays, to the device's outfeed. XLA: Outfeed.
 
-    Its results are none, or a token where it was given one.
+    It has no result, or a token if it gets a token.
 
     Args:
         operand: an array, or a tuple or list of arrays.
-        shape_with_layout: the operand's shape; default: that. A layout has no effect.
+        shape_with_layout: the operand's shape, the default. Layouts are ignored.
         outfeed_config: a string for the backend.
-        token: what the writing comes after; default: the side effects before it.
+        token: a token that the write follows; default: the previous side effects.
 
     Returns:
-        None, or with `token` a token.
+        None; with `token`, a token.
 
     Checks:
-        (C1) the operands are arrays, and at most one token, the last.
-        (C2) shape_with_layout is the shape of what is written.
+        (C1) the operands are arrays, except for at most one token at the end.
+        (C2) shape_with_layout is the shape of the operand.
 
     Example:
         >>> written = []
@@ -137,13 +142,13 @@ class Outfeed(Outgoing):
     data_count = None
     shape_with_layout: AnyShape = attribute(ShapeAttribute(), stablehlo=None, hlo="outfeed_shape")
     outfeed_config: str = attribute(_Config(), default="")
-    zero_derivative = "nothing that it gives back depends on its operands"
+    zero_derivative = "its results do not depend on its operands"
 
     def shape(self, *operands):
         data, has_token = self.split("C1", operands)
         if tuple(data) != _leaf_shapes(self.shape_with_layout):
-            advice = "Give the operand's own shape, or none."
-            self.refuse("C2", "shape_with_layout is not the operand's shape", advice)
+            advice = "Pass the operand's shape, or None."
+            self.refuse("C2", "shape_with_layout must be the operand's shape", advice)
         return TOKEN if has_token else ()
 
     def reference(self, *operands):

@@ -1,4 +1,4 @@
-"""Calls of LAPACK in programs that JAX lowered for the CPU, such as `lapack_sgetrf_ffi`."""
+"""Calls of LAPACK in programs that JAX lowered for CPU, such as `lapack_sgetrf_ffi`."""
 
 import inspect
 import re
@@ -35,9 +35,9 @@ from minixla_ops.programs.lowering import kept_program
 
 _TARGET = re.compile(r"lapack_([sdcz])(\w+)_ffi")
 _TYPES: dict[str, ElementType] = {letter: ELEMENT_TYPES[name] for name, letter in LETTERS.items()}
-# Operands and results: T of the routine's element type, R real, C complex, I s32; sizes by letters,
-# equal ones where these are equal. k is the smaller one of m and n, and d is n - 1.
-# After a stroke those of complex numbers, where they are others.
+# Operands and results. Element types: T is the routine's, R real, C complex, I s32. Letters after
+# them are sizes; equal letters are equal sizes. k is min(m, n), and d is n - 1. The signature for
+# complex numbers follows after `|` if it differs.
 _BY_SIGNATURE = {
     "Tnn -> Tnn Tnn Tn Tn I I | Tnn -> Tnn Tnn Tn I I": "gees",
     "Tnn -> Tn Tn Cnn Cnn I | Tnn -> Tn Cnn Cnn I": "geev",
@@ -56,13 +56,13 @@ _SIGNATURES = {name: text for text, names in _BY_SIGNATURE.items() for name in n
 
 
 def lapack_routine(target: str) -> tuple[str, str] | None:
-    """The letter of the element type and the name; None: no LAPACK call."""
+    """Return the letter of the element type and the routine's name; None for other targets."""
     match = _TARGET.fullmatch(target)
     return (match[1], match[2]) if match is not None else None
 
 
 def letters(options: dict[str, object] | None, *names: str) -> str:
-    """The characters that options of LAPACK stand for; none where one is missing."""
+    """Return the characters that options of LAPACK encode; empty if one is missing."""
     values = [(options or {}).get(name) for name in names]
     codes = [value[1] if isinstance(value, tuple) else value for value in values]
     is_text = all(isinstance(code, int) and ord("A") <= code <= ord("Z") for code in codes)
@@ -70,7 +70,7 @@ def letters(options: dict[str, object] | None, *names: str) -> str:
 
 
 def column_major(target: str, operands: Sequence[AnyShape]) -> tuple[Layouts, ...] | None:
-    """The layouts of a routine's operands and results; None where it is not known."""
+    """Return the layouts of a routine's operands and results; None for unknown routines."""
     signature = _signature(target)
     if signature is None or not operands or not isinstance(operands[0], Shape):
         return None
@@ -91,12 +91,12 @@ def _signature(target: str) -> tuple[list[str], list[str]] | None:
 
 @register
 class LapackCall(CustomCall):
-    """A call of a routine of LAPACK, over stacks of matrices.
+    """Call a routine of LAPACK on stacks of matrices.
 
     Attributes: see CustomCall.
 
     Checks:
-        (L1) operands and results have the element types and sizes that the routine takes and gives.
+        (L1) operands and results have the element types and sizes of the routine's signature.
     """
 
     spec_names = ()
@@ -106,26 +106,26 @@ class LapackCall(CustomCall):
     def shape(self, *args):
         name, shapes = self.target_name, self.shapes
         signature, routine = _signature(name), lapack_routine(name)
-        assert signature and routine, "importers make calls of known routines only"
+        assert signature and routine, "importers only create calls of known routines"
         kind = _TYPES[routine[0]]
         fitting = _fits(kind, [*signature[0], *signature[1]], [*args, *shapes])
         if len(args) != len(signature[0]) or not fitting:
             wanted = " -> ".join(map(" ".join, signature))
-            problem = f"{name} cannot take or give arrays of these shapes: it is {wanted}"
-            advice = "T is its element type, R real, C complex, I s32; letters after it are sizes."
+            problem = f"operands and results must match the signature of {name}: {wanted}"
+            advice = "T is the routine's type, R real, C complex, I s32; other letters are sizes."
             self.refuse("L1", problem, advice)
         return shapes
 
     def reference(self, *args):
-        # In double, rounded once; zeros for what LAPACK leaves undefined.
+        # Compute in f64 and round once; results that LAPACK leaves undefined are zeros.
         target_name = self.target_name
         if is_registered(target_name):
             return super().reference(*args)
         _, name = lapack_routine(target_name) or ("", "")
         function = ROUTINES.get(name)
         if function is None:
-            problem = f"LAPACK's routine {name} has no meaning in NumPy"
-            advice = f"Run it by XLA (mx.jit), or say what it computes: {REGISTERING}."
+            problem = f"LAPACK's routine {name} has no NumPy implementation"
+            advice = f"Run it with XLA (mx.jit), or register a function: {REGISTERING}."
             details = [f"target_name = {target_name!r}"]
             raise explain(TransformError, self.builder_name, problem, details, advice)
         options = dict(self.options)
@@ -138,14 +138,14 @@ class LapackCall(CustomCall):
                     problem = f"{option} is {keywords[option]!r}, not one of {', '.join(letters_)}"
                     raise TypeError(problem)
         except TypeError as error:
-            problem = f"{target_name} is not given the options that it takes: {error}"
+            problem = f"the options of {target_name} are invalid: {error}"
             details = [f"attributes: {keywords}"]
-            advice = "Give those with which JAX calls the routine."
+            advice = "Pass the options that JAX passes."
             raise explain(TransformError, self.builder_name, problem, details, advice) from None
         double = [a if a.dtype.kind == "i" else a.astype(np.result_type(a, float)) for a in args]
         with np.errstate(all="ignore"):
             found = function(*double, **keywords)
-        # With parts as wide as the operands', which may be in double.
+        # Parts are as wide as the operands' parts, which may be f64.
         parts = args[0].real.dtype
         dtypes = {"i": np.int32, "f": parts, "c": np.result_type(parts, np.complex64)}
         results = []
@@ -160,7 +160,7 @@ class LapackCall(CustomCall):
         return (lapack_routine(self.target_name) or ("", ""))[1]
 
     def _program(self, *values: Any) -> Sequence[Any]:
-        """The results for operands and results, by operations that have derivatives."""
+        """Compute the results from operands and results, with differentiable operations."""
         count = len(values) - len(self.shapes)
         options = {n: v for n, v in self.options if isinstance(v, bool)}
         if self.routine in ("sytrd", "hetrd"):
@@ -186,7 +186,7 @@ class LapackCall(CustomCall):
 
     @property
     def linearize(self) -> Any:
-        """The rule of reverse mode for routines with programs; others have their jvp transposed."""
+        """The reverse rule of routines with programs; other routines transpose their jvp."""
         if self.routine == "gtsv":
             return self._transposed_solution
         return self._by_program if self.routine in PROGRAMS else None
@@ -252,7 +252,7 @@ class LapackCall(CustomCall):
         return of_form, of_vectors, *values, None, None
 
     def hints(self, shapes, results):
-        # How a stack may be split over devices.
+        # Describe how a stack may be sharded over devices.
         signature = _signature(self.target_name)
         if signature is None:
             return ""
@@ -275,7 +275,7 @@ class LapackCall(CustomCall):
 
 
 def _fits(kind: ElementType, pattern: Sequence[str], shapes: Sequence[AnyShape]) -> bool:
-    """Whether shapes are those of a signature, all with the same dimensions in front."""
+    """Return whether shapes match a signature and have the same batch dimensions."""
     if len(pattern) != len(shapes) or kind.name not in LETTERS:
         return False
     kinds = {"T": kind, "R": kind.real, "C": kind.complex, "I": ELEMENT_TYPES["s32"]}
@@ -305,7 +305,7 @@ def _fits(kind: ElementType, pattern: Sequence[str], shapes: Sequence[AnyShape])
 
 
 def shifted(value: Array, offset: int, dimension: int | None = None) -> Array:
-    """Elements i + offset in place of i, along the rows of matrices; 0 where there are none."""
+    """Shift the rows of matrices: element i becomes i + offset, or 0 if that is missing."""
     shape = array_shape(value)
     at = shape.rank - 2 if dimension is None else dimension
     if not offset or not shape.dimensions[at]:
@@ -319,7 +319,7 @@ def shifted(value: Array, offset: int, dimension: int | None = None) -> Array:
 
 
 def over_columns_of(diagonal: Array, like: Array) -> Array:
-    """An element for each row of matrices, in each column."""
+    """Repeat the element of each row of matrices in all columns."""
     shape = array_shape(like)
     return ops.broadcast_in_dim(diagonal, shape.dimensions, range(shape.rank - 1))
 
@@ -328,9 +328,9 @@ _LAYOUTS = "operand_layouts", "result_layouts"
 
 
 def with_layouts(call: CustomCall, shapes: Sequence[AnyShape], are_free: bool) -> CustomCall:
-    """A call with the layouts that it declares; LAPACK's own make it a LapackCall.
+    """Apply the declared layouts to a call; LAPACK's layouts make it a LapackCall.
 
-    Where none is declared they are row-major; if they are free, the target's.
+    The default is row-major, or the layouts of the target if `are_free`.
     """
     kind, layouts_given = CustomCall, [call.values[name] for name in _LAYOUTS]
     rows = tuple([tuple(map(_row_major, side)) for side in (shapes, call.shapes)])

@@ -1,4 +1,4 @@
-"""Send and Recv: values from one program to another, or to and from the host, by channel."""
+"""Send and Recv: transfers by channel between programs, or to and from the host."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NoReturn
@@ -20,7 +20,7 @@ _REQUEST = Shape("u32")
 
 
 class _OnChannel(Operation):
-    """Base class: one half of a transfer.
+    """Base class of both halves of a transfer.
 
     Attributes:
         channel_id: the channel, the same for both halves.
@@ -32,12 +32,10 @@ class _OnChannel(Operation):
 
 
 class _Start(_OnChannel, Transfer):
-    """Base class of the two that start a transfer: they give data, request and token in a tuple."""
+    """Base class of Send and Recv, which return data, request and token in a tuple."""
 
-    no_derivative = (
-        "values go one way between programs: a transpose would need a transfer the other way"
-    )
-    #: Its channel's type in StableHLO, if the host is at the other end.
+    no_derivative = "the transpose would need a transfer in the other direction"
+    #: The type of its channel in StableHLO if it communicates with the host.
     host_type: ClassVar[int]
 
     def _written(self, text: str) -> dict[str, Any]:
@@ -48,12 +46,12 @@ class _Start(_OnChannel, Transfer):
 
     def stablehlo(self, emit, operands, shapes, results):
         if emit.calls_host and not self.is_host_transfer:
-            problem = "JAX runs one program on all devices, and it has nobody to meet on a channel"
+            problem = "JAX runs one program on all devices, without a partner on the channel"
             advice = "between the devices of one program use collective_permute, or mx.ppermute."
             advice = f"Run the programs of all processes together with mx.simulate; {advice}"
             raise explain(TransformError, self.builder_name, problem, advice=advice)
         data, token = self.emit_transfer(emit, operands, shapes)
-        # Nobody reads the number of the request.
+        # The id of the request is not read.
         request = emit.constant(Literal.splat(0, _REQUEST))
         parts = [*(data or operands[:1]), request, token]
         return emit.operation("stablehlo.tuple", parts, results[0].elements, results)
@@ -61,13 +59,13 @@ class _Start(_OnChannel, Transfer):
 
 @register
 class Send(_Start, Outgoing):
-    """Starts to send a value to the Recv of the channel, in another program. XLA: Send.
+    """Start to send a value to the Recv on the channel in another program. XLA: Send.
 
-    The value is taken by the first Recv of another process on the channel. SendWithTokens and
-    SendToHost are Send with a token, and to the host.
+    The first Recv of another process on the channel takes the value. SendWithTokens and SendToHost
+    are Send with a token, and to the host.
 
     Checks:
-        (C1) the operand is an array, and a token may follow.
+        (C1) the operand is an array, optionally followed by a token.
     """
 
     spec_names = ("Send", "SendWithTokens", "SendToHost")
@@ -89,26 +87,26 @@ class Send(_Start, Outgoing):
         return SendDone(self.channel_id, self.is_host_transfer)(self(*operands))
 
     def batched_result(self, data, dimensions, token):
-        # All members are sent: what ends the transfer finds request 0, that of nobody.
+        # All elements are sent already; request 0 makes SendDone return without waiting.
         token = ops.create_token() if token is None else token
         return ops.tuple([*data, zeros(_REQUEST), token]), (dimensions[0], None, None)
 
 
 class _Done(_OnChannel):
-    """Base class of the two that end a transfer."""
+    """Base class of SendDone and RecvDone."""
 
     stablehlo_name = "get_tuple_element"
     operands = ("context",)
     only_arrays = False
     has_side_effect = True
-    #: The members of the context that it gives.
+    #: The elements of the context that it returns.
     given: ClassVar[Sequence[int]]
 
     def shape(self, context):
         elements: Any = context.elements if isinstance(context, TupleShape) else ()
         if elements[1:] != (_REQUEST, TOKEN) or not isinstance(elements[0], Shape):
-            problem = "the operand is not the context of a transfer"
-            self.refuse("C1", problem, "Give what Send or Recv gave.")
+            problem = "the operand must be the context of a transfer"
+            self.refuse("C1", problem, "Pass the result of Send or Recv.")
         return as_results([elements[index] for index in self.given])
 
     def stablehlo(self, emit, operands, shapes, results):
@@ -119,7 +117,7 @@ class _Done(_OnChannel):
 
 @register
 class SendDone(_Done):
-    """Waits until what a Send started has been taken. XLA: SendDone.
+    """Wait until the value of a Send has been taken. XLA: SendDone.
 
     Checks:
         (C1) the operand is the context of a Send.
@@ -138,7 +136,7 @@ class SendDone(_Done):
 
 @register
 class Recv(_Start):
-    """Starts to receive a value from the Send of the channel, in another program. XLA: Recv.
+    """Start to receive a value from the Send on the channel in another program. XLA: Recv.
 
     The value is that of the first Send of another process on the channel. RecvWithTokens and
     RecvToHost (which receives from the host) are Recv with a token, and from the host.
@@ -147,8 +145,8 @@ class Recv(_Start):
         output_shape: the shape of the value.
 
     Checks:
-        (C1) at most one operand, a token.
-        (C2) the shape is an array's.
+        (C1) there is at most one operand, a token.
+        (C2) the shape is an array shape.
     """
 
     spec_names = ("Recv", "RecvWithTokens", "RecvToHost")
@@ -156,12 +154,14 @@ class Recv(_Start):
     operands = ("token...",)
     host_type = 3
     output_shape: Shape = attribute(ShapeAttribute(), stablehlo=None, hlo=None)  # type: ignore[misc]  # by name
-    missing_rules = {"batch": "every member of a batch gets the one value: no operand is batched"}
+    missing_rules = {"batch": "all batch elements get the same value: operands are not batched"}
 
     def shape(self, *token):
         self.split("C1", token)
         if not isinstance(self.output_shape, Shape):
-            self.refuse_attribute("C2", "the shape is not an array's", "Receive arrays.")
+            self.refuse_attribute(
+                "C2", "the shape must be an array shape", "Receive arrays separately."
+            )
         return TupleShape([self.output_shape, _REQUEST, TOKEN])
 
     def reference(self, *token):
@@ -179,11 +179,11 @@ class Recv(_Start):
 
 @register
 class RecvDone(_Done):
-    """Waits for what a Recv started to receive, and gives it and a token. XLA: RecvDone.
+    """Wait for the value of a Recv; return it and a token. XLA: RecvDone.
 
     Checks:
         (C1) the operand is the context of a Recv.
-        (C2) when it runs: the value has the shape that the Recv said.
+        (C2) when it runs: the value has the shape that the Recv declared.
     """
 
     given = (0, 2)
@@ -195,7 +195,7 @@ class RecvDone(_Done):
         value = np.asarray(value)
         if (value.dtype, value.shape) != (buffer.dtype, buffer.shape):
             sent, wanted = [f"{array.dtype}{list(array.shape)}" for array in (value, buffer)]
-            self.refuse("C2", f"{sent} is sent, {wanted} received")
+            self.refuse("C2", f"{sent} was sent, but {wanted} was declared")
         return value, None
 
 
@@ -211,19 +211,19 @@ def _recv(shape: Shape, handle: int, token: object, from_host: bool = False) -> 
 
 
 def send(operand: ArrayLike, handle: int, token: object = None) -> Any:
-    """Sends to the recv of the channel in another program, and waits until it has been taken.
+    """Send to the recv on the channel in another program, and wait until it is taken.
 
     XLA: Send.
 
-    It is Send and SendDone.
+    It combines Send and SendDone.
 
     Args:
         operand: an array.
         handle: the channel.
-        token: what it comes after; default: the side effects before it.
+        token: a token that it follows; default: the previous side effects.
 
     Returns:
-        None, or with `token` a token.
+        None; with `token`, a token.
 
     Raises:
         ShapeError: see Send.
@@ -238,17 +238,17 @@ def send(operand: ArrayLike, handle: int, token: object = None) -> Any:
 
 
 def recv(shape: Shape, handle: int, token: object = None) -> Any:
-    """The value that the send of the channel in another program sends. XLA: Recv.
+    """Receive the value of the send on the channel in another program. XLA: Recv.
 
-    It is Recv and RecvDone.
+    It combines Recv and RecvDone.
 
     Args:
-        shape: its shape.
+        shape: the shape of the value.
         handle: the channel.
-        token: what it comes after; default: the side effects before it.
+        token: a token that it follows; default: the previous side effects.
 
     Returns:
-        The value, and with `token` a pair of that and a token.
+        The value; with `token`, a pair of the value and a token.
 
     Raises:
         AttributeValueError: see Recv.
@@ -263,11 +263,11 @@ def recv(shape: Shape, handle: int, token: object = None) -> Any:
 
 
 def send_with_tokens(operand: ArrayLike, token: object, handle: int) -> Any:
-    """`send` after `token`; returns a token. XLA: SendWithTokens.
+    """Run `send` after `token`; return a token. XLA: SendWithTokens.
 
     Args:
         operand: an array.
-        token: what it comes after.
+        token: the token that it follows.
         handle: the channel.
 
     Returns:
@@ -282,11 +282,11 @@ def send_with_tokens(operand: ArrayLike, token: object, handle: int) -> Any:
 
 
 def recv_with_tokens(token: object, shape: Shape, handle: int) -> tuple[Array, Any]:
-    """`recv` after `token`; returns the value and a token. XLA: RecvWithTokens.
+    """Run `recv` after `token`; return the value and a token. XLA: RecvWithTokens.
 
     Args:
-        token: what it comes after.
-        shape: the value's shape.
+        token: the token that it follows.
+        shape: the shape of the value.
         handle: the channel.
 
     Returns:
@@ -303,19 +303,19 @@ def recv_with_tokens(token: object, shape: Shape, handle: int) -> tuple[Array, A
 def send_to_host(
     operand: ArrayLike, token: object, shape_with_layout: Shape | None, handle: int
 ) -> Any:
-    """Sends to the host on a channel, after `token`; returns a token. XLA: SendToHost.
+    """Send to the host on a channel, after `token`; return a token. XLA: SendToHost.
 
     Args:
         operand: an array.
-        token: what it comes after.
-        shape_with_layout: the operand's shape; None: that.
+        token: the token that it follows.
+        shape_with_layout: the operand's shape, or None.
         handle: the channel.
 
     Returns:
         A token.
 
     Raises:
-        ShapeError: `shape_with_layout` is another shape.
+        ShapeError: `shape_with_layout` is not the operand's shape.
 
     Example:
         >>> channels = {}
@@ -326,21 +326,23 @@ def send_to_host(
         {1: [array(3., dtype=float32)]}
     """
     if shape_with_layout is not None and shape_with_layout is not shape_of(operand):
-        problem = f"shape_with_layout {shape_with_layout} is not the operand's {shape_of(operand)}"
-        Send(handle, True).refuse("C1", problem, "Give the operand's own shape, or None.")
+        problem = (
+            f"shape_with_layout {shape_with_layout} must be the operand's shape {shape_of(operand)}"
+        )
+        Send(handle, True).refuse("C1", problem, "Pass the operand's shape, or None.")
     return _send(operand, handle, token, True)
 
 
 def recv_to_host(token: object, shape: Shape, handle: int) -> tuple[Array, Any]:
-    """Receives *from* the host on a channel, after `token`; returns the value and a token.
+    """Receive *from* the host on a channel, after `token`; return the value and a token.
 
     XLA: RecvToHost.
 
-    XLA's page has the name RecvToHost; the builder's method is RecvFromHost.
+    XLA's documentation calls it RecvToHost; the builder's method is RecvFromHost.
 
     Args:
-        token: what it comes after.
-        shape: the value's shape.
+        token: the token that it follows.
+        shape: the shape of the value.
         handle: the channel.
 
     Returns:
@@ -359,21 +361,21 @@ def recv_to_host(token: object, shape: Shape, handle: int) -> tuple[Array, Any]:
 
 
 def _second_half(operation: type[_Done], start: str) -> Callable[[object], NoReturn]:
-    """Return the builder of the second half of `start`: an error."""
+    """Return the builder of the second half of `start`, which raises an error."""
     name = operation.builder_name
 
     def builder(context: object) -> NoReturn:
-        advice = f"Call ops.{start}, to which its context belongs and which waits"
-        advice = f"{advice}: XLA splits it in two."
-        raise explain(TransformError, name, "it is not built by itself", advice=advice)
+        advice = f"Call ops.{start}, which includes it and waits"
+        advice = f"{advice}: XLA splits it into two halves."
+        raise explain(TransformError, name, "it has no builder", advice=advice)
 
     builder = derived(operation, builder)
-    builder.__doc__ = f"""Refuses: `{start}` waits by itself; this half stands in dumps alone.
+    builder.__doc__ = f"""Raise an error: `{start}` includes it; only dumps contain it separately.
 
 XLA: {operation.name}.
 
 Args:
-    context: what the first half gave.
+    context: the result of the first half.
 
 Returns:
     Nothing.
@@ -385,7 +387,7 @@ Example:
     >>> ops.{name}(None)
     Traceback (most recent call last):
         ...
-    minixla.core.errors.TransformError: {name}: it is not built by itself...
+    minixla.core.errors.TransformError: {name}: it has no builder...
 """
     return builder
 

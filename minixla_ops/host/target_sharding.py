@@ -1,4 +1,4 @@
-"""Sharding rules of custom calls: those of XLA's and JAX's targets that Shardy knows."""
+"""Sharding rules of custom calls for the targets of XLA and JAX that Shardy knows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from minixla.core.sharding_rule import ABSENT, NEED_REPLICATION, RuleBuilder, Sh
 def target_rule(
     target: str, operands: ShapeList, results: tuple[AnyShape, ...]
 ) -> ShardingRule | None:
-    """The rule of a call of a target; None where it is not known, or the call is not as it wants.
+    """Return the sharding rule of a target's call; None if it is unknown or does not apply.
 
     Source: Shardy's registry of sharding rules.
     """
@@ -35,7 +35,7 @@ def _greatest(rule: RuleBuilder) -> None:
 
 
 def _reduced(rule: RuleBuilder) -> None:
-    """Of arrays, then of scalars; what is left of each array has fewer elements."""
+    """Add the factors of reductions of arrays, followed by scalars, to fewer elements."""
     count = len(rule.result_sizes)
     absent, scalars = [ABSENT] * count, [ABSENT] * (len(rule.operand_sizes) - count)
     pairs = zip(rule.operand_sizes[0], rule.result_sizes[0], strict=True)
@@ -47,7 +47,7 @@ def _reduced(rule: RuleBuilder) -> None:
 
 
 def _eigen(rule: RuleBuilder) -> None:
-    """Of matrices, the eigenvectors as columns and the eigenvalues."""
+    """Add the factors of matrices, eigenvectors in columns, and eigenvalues."""
     *others, columns = rule.operand_sizes[0]
     last = len(others)
     for index, size in enumerate(others):
@@ -56,7 +56,7 @@ def _eigen(rule: RuleBuilder) -> None:
 
 
 def _reflectors(rule: RuleBuilder) -> None:
-    """Of matrices, and of vectors of the factors of elementary reflectors."""
+    """Add the factors of matrices, and of vectors of the factors of elementary reflectors."""
     sizes, count = rule.operand_sizes[0], len(rule.operand_sizes)
     tensors, rows = [*rule.operand_sizes, *rule.result_sizes], len(sizes) - 2
 
@@ -78,7 +78,7 @@ _POINTWISE = (
     *("xla.megascale.provide_metadata", "_SPMDInternalOp_MultiPad", "_SPMDInternalOp_MultiRotate"),
     *("_SPMDInternalOp_MultiSlice", "_SPMDInternalOp_RotateRight"),
 )
-# What adds the factors, and the numbers of operands and results; None: any.
+# Functions that add the factors, and the counts of operands and results; None: any count.
 _FACTORS: dict[str, tuple[Callable[[RuleBuilder], None], int | None, int | None]] = {
     **dict.fromkeys(_POINTWISE, (_pointwise, None, None)),
     "mhlo.topk": (_greatest, 1, None),

@@ -1,7 +1,7 @@
-"""What targets of custom calls mean: XLA's own, and routines of LAPACK that are operations.
+"""Import of custom calls with known targets: XLA's targets, and LAPACK routines.
 
-A meaning is given the call, the shapes of its operands, and the programs that it runs. It gives a
-function of the operands; None for a call that is not as the target wants it.
+A function in this module gets the call, the shapes of its operands, and the programs that it runs.
+It returns a function of the operands, or None for a call that does not match the target.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ _Function = Callable[..., object]
 def meaning(
     call: CustomCall, shapes: Sequence[AnyShape], programs: Sequence[Graph]
 ) -> _Function | None:
-    """The function that a CustomCall means; None where that is not known."""
+    """Return the function that a CustomCall computes; None if it is unknown."""
     routine = lapack_routine(call.target_name)
     entry = _LAPACK.get(routine[1]) if routine is not None else _MEANINGS.get(call.target_name)
     if entry is None and (kind := _factorizations().get(call.target_name)) is not None:
@@ -47,7 +47,7 @@ def meaning(
 
 
 def _top_k(call: Any, shapes: Sequence[Shape], programs: Sequence[Graph]) -> _Function | None:
-    """XLA's TopK: the greatest elements, and where they are."""
+    """Import XLA's TopK: the greatest elements, and their indices."""
     values = call.shapes[0]
     return (lambda x: ops.top_k(x, values.dimensions[-1])) if values.rank else None
 
@@ -55,9 +55,9 @@ def _top_k(call: Any, shapes: Sequence[Shape], programs: Sequence[Graph]) -> _Fu
 def _approximate_top_k(
     call: Any, shapes: Sequence[Shape], programs: Sequence[Graph]
 ) -> _Function | None:
-    """XLA's ApproxTopK, exactly: the first elements in the order of the program that it is given.
+    """Import XLA's ApproxTopK, exactly: the first elements in the order of its program.
 
-    Which ones an approximation misses is up to the backend, and XLA misses none but on TPUs.
+    Backends may omit elements in the approximation; XLA does so only on TPUs.
     """
     count, dimension = len(call.shapes), dict(call.options).get("reduction_dim")
     if len(shapes) != 2 * count or len(programs) != 1 or type(dimension) is not int:
@@ -74,7 +74,7 @@ def _approximate_top_k(
 def _slice_to_dynamic(
     call: Any, shapes: Sequence[Shape], programs: Sequence[Graph]
 ) -> _Function | None:
-    """The operand with the sizes that the other operands say."""
+    """Import a call that gives the operand the dynamic sizes of the other operands."""
     (declared,) = call.shapes
 
     def cut(value: Array, *sizes: Array) -> Array:
@@ -86,7 +86,7 @@ def _slice_to_dynamic(
 
 
 def _pad_to_static(call: Any, shapes: Sequence[Shape], programs: Sequence[Graph]) -> _Function:
-    """The operand at its bounds, and its sizes."""
+    """Import a call that returns the operand padded to its bounds, and its sizes."""
     (shape,) = shapes
 
     def padded(value: Array) -> list[Array]:
@@ -102,7 +102,7 @@ def _pad_to_static(call: Any, shapes: Sequence[Shape], programs: Sequence[Graph]
 
 @cache
 def _by_options(kind: Any) -> dict[frozenset[tuple[str, str]], Operation]:
-    """Every Cholesky or TriangularSolve, by the letters of the options of LAPACK's routine."""
+    """Return every Cholesky or TriangularSolve, by the letters of LAPACK's options."""
     choices = [getattr(field.kind, "names", (False, True)) for field in kind.fields.values()]
     every = starmap(kind, product(*choices))
     return {frozenset(operation.lapack_options().items()): operation for operation in every}
@@ -114,10 +114,10 @@ def _of_options(kind: type[Operation], call: CustomCall) -> Any:
 
 
 def _cholesky(call: Any, shapes: Sequence[Shape], programs: Sequence[Graph]) -> _Function | None:
-    """LAPACK's potrf: the factor in a triangle of the operand's, and whether there is none.
+    """Import LAPACK's potrf: the factor in a triangle of the operand, and a failure flag.
 
-    The other triangle keeps the operand's elements. Without a factor, which is NaN everywhere then,
-    there is 1 for a matrix, else 0; empty ones have one.
+    The other triangle keeps the operand's elements. If a matrix has no factor, the triangle is NaN
+    and the flag 1; else it is 0. Empty matrices have a factor.
     """
     cholesky, (shape,) = _of_options(Cholesky, call), shapes
     rank, counts = shape.rank, Shape("s32", shape.dimensions)
@@ -137,13 +137,13 @@ def _cholesky(call: Any, shapes: Sequence[Shape], programs: Sequence[Graph]) -> 
 
 @cache
 def _factorizations() -> dict[str, type[Factorization]]:
-    """By the names that they have in texts for no library."""
+    """Return the factorizations by their names in portable text."""
     kinds = REGISTRY.values()
     return {kind.target: kind for kind in kinds if issubclass(kind, Factorization)}
 
 
 def _factors(kind: type[Factorization]) -> Callable[..., _Function | None]:
-    """An operation of the call's own operands, attributes and results."""
+    """Import a call with the operands, attributes and results of an operation."""
 
     def meant(
         call: CustomCall, shapes: Sequence[Shape], programs: Sequence[Graph]
@@ -152,13 +152,13 @@ def _factors(kind: type[Factorization]) -> Callable[..., _Function | None]:
             operation = kind(**{n: x for n, x in call.options if n in kind.fields})
             return operation if as_tuple(operation.infer(tuple(shapes))) == call.shapes else None
         except MinixlaError:
-            return None  # the call, which has these shapes, is refused with its own words
+            return None  # the call raises its own error for these shapes
 
     return meant
 
 
 def _lu(call: Any, shapes: Sequence[Shape], programs: Sequence[Graph]) -> _Function | None:
-    """LAPACK's getrf: rows count from 1; and where the first 0 on the diagonal is, from 1, or 0."""
+    """Import LAPACK's getrf: 1-based rows, and the 1-based index of the first zero pivot, or 0."""
     (shape,), declared = shapes, [shape.dimensions for shape in call.shapes]
     count = min(shape.dimensions[-2:], default=0)
     batch = shape.dimensions[:-2]
@@ -179,10 +179,10 @@ def _lu(call: Any, shapes: Sequence[Shape], programs: Sequence[Graph]) -> _Funct
 def _decomposed(
     kind: type[ValuesAndVectors], placed: Callable[..., dict[int, Array]]
 ) -> Callable[..., _Function | None]:
-    """A routine that finds values and vectors: `placed` says which of its results these are.
+    """Import a routine that computes values and vectors; `placed` maps them to its results.
 
-    It is given the operand and the operation's results. The last result is 1 for a matrix without
-    values, which are NaN then, else 0; what remains LAPACK leaves undefined.
+    It gets the operand and the operation's results. The last result is 1 for a matrix without
+    values, which are NaN then, else 0. Other results are undefined in LAPACK.
     """
 
     def meant(call: Any, shapes: Sequence[Shape], programs: Sequence[Graph]) -> _Function | None:
@@ -210,7 +210,7 @@ def _of_svd(a: Array, *factors: Array) -> dict[int, Array]:
 def _of_eig(a: Array, values: Array, *vectors: Array) -> dict[int, Array]:
     is_complex = array_shape(a).element_type.is_complex
     parts = [values] if is_complex else [ops.real(values), ops.imag(values)]
-    # Left vectors stand before those on the right.
+    # Left vectors precede right vectors.
     return dict(enumerate(parts)) | dict(enumerate(vectors, len(parts) + 1))
 
 
@@ -218,7 +218,7 @@ def _of_eigh(a: Array, values: Array, *vectors: Array) -> dict[int, Array]:
     return {1: values, **dict(enumerate(vectors))}
 
 
-#: By target, or by routine; and how many operands and results there must be, None for any number.
+#: Import functions by target or routine, and the required counts of operands and results or None.
 _MEANINGS: dict[str, tuple[Callable[..., _Function | None], int | None, int | None]] = {
     "ApproxTopK": (_approximate_top_k, None, None),
     "PadToStatic": (_pad_to_static, 1, None),

@@ -1,4 +1,4 @@
-"""Tokens (AfterAll), and what the operations share that move data in or out of a program."""
+"""Tokens (AfterAll), and the base classes of operations that move data in or out of a program."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 @register
 class AfterAll(Operation):
-    """A token that comes after all its operands; of none, a new one. XLA: AfterAll, CreateToken.
+    """Return a token after all operands; without operands, a new one. XLA: AfterAll, CreateToken.
 
     Args:
-        tokens: what it comes after.
+        tokens: the tokens that it follows.
 
     Returns:
         A token.
@@ -38,7 +38,9 @@ class AfterAll(Operation):
 
     def shape(self, *tokens):
         if any(token is not TOKEN for token in tokens):
-            self.refuse("C1", "an operand is not a token", "Give what `token=` calls return.")
+            self.refuse(
+                "C1", "operands must be tokens", "Pass the tokens that calls with `token=` return."
+            )
         return TOKEN
 
     def reference(self, *tokens):
@@ -46,7 +48,7 @@ class AfterAll(Operation):
 
 
 def create_token() -> Any:
-    """A token that comes after nothing: AfterAll of none. XLA: CreateToken.
+    """Create a token that follows nothing: AfterAll without operands. XLA: CreateToken.
 
     Returns:
         A token.
@@ -59,45 +61,45 @@ def create_token() -> Any:
 
 
 def optional(token: object) -> Sequence[object]:
-    """A token as operands; none for None."""
+    """Return a token as a tuple of operands; an empty tuple for None."""
     return () if token is None else (token,)
 
 
 class Transfer(Operation):
-    """Base class: moves data in or out, in order with other side effects.
+    """Base class of operations that move data in or out, in order with other side effects.
 
-    The last operand may be a token, that orders the call after another; a token then is the last
-    result too. Without, the order is that of the program's text.
+    The last operand may be a token, which orders the call after another call; then the last result
+    is also a token. Without a token, the order is that of the program's text.
     """
 
     has_side_effect = True
     only_arrays = False
-    #: How many operands stand before the token; None: any number.
+    #: The number of operands before the token; None: any number.
     data_count: ClassVar[int | None] = 0
 
     def split(self, label: str, operands: Sequence[AnyShape]) -> tuple[list[Shape], bool]:
-        """The shapes of the data, and whether a token follows; refuses others for check `label`."""
+        """Return the shapes of the data, and whether a token follows; raise for check `label`."""
         has_token = TOKEN in operands[-1:]
         data = list(operands[:-1] if has_token else operands)
         wrong = self.data_count not in (None, len(data))
         if wrong or not all(isinstance(shape, Shape) for shape in data):
-            advice = "Give arrays, and at most one token, by `token=`."
-            self.refuse(label, "an operand is neither data nor its token", advice)
+            advice = "Pass arrays, and at most one token as `token=`."
+            self.refuse(label, "operands must be arrays, optionally followed by a token", advice)
         return data, has_token  # type: ignore[return-value]  # each is a Shape
 
-    #: `at_host(*data)`: what the host does where the program runs here, and what comes in.
+    #: `at_host(*data)`: the host's action if the program runs in this process; returns the input.
     at_host = GIVEN
 
     def received(self) -> Sequence[Shape]:
-        """The shapes of the data that comes in."""
+        """Return the shapes of the received data."""
         return ()
 
     def emit_transfer(
         self, emit: "Emitter", operands: Sequence[str], shapes: Sequence[AnyShape]
     ) -> tuple[list[str], str]:
-        """Writes the operation; returns the data and the token."""
+        """Write the operation; return the data and the token."""
         has_token = TOKEN in shapes[-1:]
-        # A token of its own leaves the order of the others as it is.
+        # An explicit token does not change the order of other calls.
         before = emit.take_token() if emit.calls_host or not has_token else None
         *given, token = operands if has_token else [*operands, before]
         types, received = shapes[: len(given)], self.received()
@@ -120,14 +122,14 @@ class Transfer(Operation):
         return [*data, token][: len(results)]
 
     def hlo(self, emit, operands, shapes, result):
-        # In HLO the last operand always is a token.
+        # In HLO, the last operand is always a token.
         if TOKEN not in shapes[-1:]:
             operands = [*operands, emit.instruction("after-all", [], TOKEN)]
         return super().hlo(emit, operands, shapes, result)
 
 
 class Outgoing(Transfer):
-    """Base class: only data that goes out is batched, the members one after the other."""
+    """Base class of operations that only send data; batch elements are sent one by one."""
 
     def at_host(self, *data):
         self.reference(*data)
@@ -144,11 +146,11 @@ class Outgoing(Transfer):
         return self.batched_result(data, dimensions, token)
 
     def send_member(self, operands: Sequence[object]) -> Any:
-        """Sends what a batch has for one member; returns the token, if it has one."""
+        """Send the data of one batch element; return the token, if it has one."""
         return self(*operands)
 
     def batched_result(
         self, data: Sequence[object], dimensions: Sequence[int | None], token: object
     ) -> Any:
-        """The results, and where their batch is, for the last token, None where there is none."""
+        """Return the results and their batch dimensions for the last token or None."""
         return ((), ()) if token is None else (token, None)

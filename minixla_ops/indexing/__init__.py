@@ -1,1 +1,1 @@
-"""Elements by computed places: gathers, scatters, dynamic slices, sorting."""
+"""Access to elements at computed positions: gathers, scatters, dynamic slices, sorting."""

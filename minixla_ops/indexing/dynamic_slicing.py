@@ -1,4 +1,4 @@
-"""DynamicSlice and DynamicUpdateSlice: boxes whose place is known only at run time."""
+"""DynamicSlice and DynamicUpdateSlice: boxes at positions known only at run time."""
 
 from collections.abc import Sequence
 from types import EllipsisType
@@ -24,32 +24,35 @@ from minixla_ops.programs.computations import computation_of
 
 
 class AtStartIndices(Operation):
-    """Base class: start indices come last, each clamped to [0, operand size - box size]."""
+    """Base class of operations with start indices, clamped to [0, operand size - box size]."""
 
     def check_starts(self, label: str, operand: Shape, starts: Sequence[Shape]) -> None:
-        """Raises ShapeError unless there is one integer scalar a dimension, all of one type."""
-        advice = "Give one integer scalar for each dimension."
+        """Raise ShapeError unless there is one integer scalar per dimension, all of one type."""
+        advice = "Pass one integer scalar for each dimension."
         if len(starts) != operand.rank:
-            self.refuse(label, f"{len(starts)} start indices for an operand of rank {operand.rank}")
+            self.refuse(
+                label,
+                f"there are {len(starts)} start indices for an operand of rank {operand.rank}",
+            )
         for start in starts:
             if start.rank or not start.element_type.is_integer:
-                self.refuse(label, f"start index {start} is not an integer scalar")
+                self.refuse(label, f"a start index must be an integer scalar, not {start}")
             if start is not starts[0]:
-                advice = "Convert them to one integer type with convert_element_type."
-                self.refuse(label, "the start indices differ in type", advice)
+                advice = "Convert them to the same integer type with convert_element_type."
+                self.refuse(label, "the start indices must have equal types", advice)
 
     def check_sizes(self, label: str, operand: Shape, sizes: Sequence[int]) -> None:
-        """Raises ShapeError unless the box has the operand's rank and fits into it."""
+        """Raise ShapeError unless the box has the operand's rank and fits into it."""
         if len(sizes) != operand.rank:
-            self.refuse(label, f"a box of {len(sizes)} dimensions in an operand of {operand.rank}")
-        advice = "The box must fit into the operand; only its place is clamped."
+            self.refuse(label, f"the box has {len(sizes)} dimensions, the operand {operand.rank}")
+        advice = "The box must fit into the operand; only its position is clamped."
         for at, (size, limit) in enumerate(zip(sizes, operand.dimensions, strict=True)):
             if size > limit:
-                problem = f"the box has size {size} in dimension {at}, the operand only {limit}"
+                problem = f"the box has size {size} in dimension {at}, the operand has {limit}"
                 self.refuse(label, problem, advice)
 
     def stablehlo(self, emit, operands, shapes, results):
-        # XLA wraps the limit of the clamp into a narrow type, and misreads 2 and 4 bits.
+        # XLA wraps the limit of the clamp in a narrow type, and misreads 2-bit and 4-bit types.
         first = len(self.operands) - 1
         starts = shapes[first:]
         wide = [start if start.element_type.bits >= 32 else Shape("s32") for start in starts]
@@ -61,7 +64,7 @@ class AtStartIndices(Operation):
 def _clamped_box(
     operand: np.ndarray, starts: Sequence[np.ndarray], sizes: Sequence[int]
 ) -> tuple[EllipsisType | slice, ...]:
-    """The box, clamped, as an index of `operand`."""
+    """Return the clamped box as an index of `operand`."""
     rows = zip(operand.shape, starts, sizes, strict=True)
     pairs = [(min(max(int(start), 0), whole - size), size) for whole, start, size in rows]
     return box([(first, first + size) for first, size in pairs])
@@ -69,22 +72,21 @@ def _clamped_box(
 
 @register
 class DynamicSlice(AtStartIndices):
-    """Cuts a box of static sizes out of an array, at start indices known at run time.
+    """Extract a box of static sizes at start indices known at run time. XLA: DynamicSlice.
 
     out[i...] = operand[s[d] + i[d], ...], s[d] = clamp(start_indices[d], 0, operand size - size).
-    XLA: DynamicSlice.
 
     Args:
-        operand: an array of N dimensions.
-        start_indices: N integer scalars of one type; Python ints take the type of the others.
-        slice_sizes: N sizes, none larger than the operand's.
+        operand: an array with N dimensions.
+        start_indices: N integer scalars with equal types; Python ints take the type of the others.
+        slice_sizes: N sizes, not larger than the operand's.
 
     Returns:
-        An array of the sizes slice_sizes.
+        An array with the sizes slice_sizes.
 
     Checks:
-        (C1) start_indices are one integer scalar for each dimension, all of one type.
-        (C2) slice_sizes are one size for each dimension, none larger than the operand's.
+        (C1) start_indices has one integer scalar for each dimension, all of one type.
+        (C2) slice_sizes has one size for each dimension, not larger than the operand's.
 
     Example:
         >>> ops.dynamic_slice(np.int32([1, 2, 3, 4]), [np.int32(1)], (2,))
@@ -117,7 +119,7 @@ class DynamicSlice(AtStartIndices):
             whole = tuple(range(len(starts)))
             gather = Gather(GatherDimensionNumbers(whole, (), whole, 0), self.slice_sizes)
             vectors = _index_vectors(starts, starts_at, batch_size(operands, dimensions))
-            return gather.batch([operand, vectors], [at, 0])  # it clamps too
+            return gather.batch([operand, vectors], [at, 0])  # gather clamps, too
         assert at is not None
         sizes = inserted(self.slice_sizes, at, array_shape(operand).dimensions[at])
         return dynamic_slice(operand, inserted(starts, at, 0), sizes), at
@@ -136,23 +138,23 @@ def dynamic_slice(
 
 @register
 class DynamicUpdateSlice(AtStartIndices):
-    """Overwrites a box of an array, at start indices known at run time. XLA: DynamicUpdateSlice.
+    """Overwrite a box of an array at start indices known at run time. XLA: DynamicUpdateSlice.
 
-    The result is operand, but result[s[d] + i[d], ...] = update[i...], where
+    The result is operand, except that result[s[d] + i[d], ...] = update[i...], where
     s[d] = clamp(start_indices[d], 0, operand size - update size).
 
     Args:
-        operand: an array of N dimensions.
-        update: an array of the same element type and rank, no larger in any dimension.
-        start_indices: N integer scalars of one type; Python ints take the type of the others.
+        operand: an array with N dimensions.
+        update: an array with the same element type and rank, not larger in any dimension.
+        start_indices: N integer scalars with equal types; Python ints take the type of the others.
 
     Returns:
-        An array of the operand's shape.
+        An array with the operand's shape.
 
     Checks:
-        (C1) start_indices are one integer scalar for each dimension, all of one type.
+        (C1) start_indices has one integer scalar for each dimension, all of one type.
         (C2) update has the operand's element type.
-        (C3) update has the operand's rank and no size larger than the operand's.
+        (C3) update has the operand's rank, and its sizes do not exceed the operand's.
 
     Example:
         >>> ops.dynamic_update_slice(np.int32([1, 2, 3, 4]), np.int32([8, 9]), [np.int32(1)])
@@ -166,13 +168,13 @@ class DynamicUpdateSlice(AtStartIndices):
     def shape(self, operand, update, *starts):
         self.check_starts("C1", operand, starts)
         if update.element_type is not operand.element_type:
-            problem = "operand and update differ in element type"
+            problem = "operand and update must have equal element types"
             self.refuse("C2", problem, "Convert one side with convert_element_type.")
         self.check_sizes("C3", operand, update.dimensions)
         return operand
 
     def reference(self, operand, update, *starts):
-        result = np.array(operand)  # which may be a number of NumPy's
+        result = np.array(operand)  # a copy; operand may be a NumPy scalar
         result[_clamped_box(operand, starts, update.shape)] = update
         return result
 
@@ -220,7 +222,7 @@ def dynamic_update_slice(
 
 
 def _of_one_type(starts: Sequence[ArrayLike]) -> list[ArrayLike]:
-    """Start indices, Python ints in the type that the others have, where they fit into it."""
+    """Convert Python ints among start indices to the type of the others, if they fit."""
     shape = next((shape_of(start) for start in starts if type(start) is not int), None)
     if not isinstance(shape, Shape) or not shape.element_type.is_integer:
         return list(starts)
@@ -229,7 +231,7 @@ def _of_one_type(starts: Sequence[ArrayLike]) -> list[ArrayLike]:
 
 
 def _index_vectors(starts: Sequence[Array], dimensions: Sequence[int | None], size: int) -> Array:
-    """Start indices of a whole batch, as rows of one array."""
+    """Return the start indices of a batch as the rows of one array."""
     pairs = zip(starts, dimensions, strict=True)
     columns = [ops.reshape(move_batch(start, at, 0, size), (size, 1)) for start, at in pairs]
     return ops.concat_in_dim(columns, 1)

@@ -1,4 +1,4 @@
-"""Gather: copies windows out of an array, from places that an array of indices gives."""
+"""Gather: copy slices of an array from positions given by an array of indices."""
 
 import numpy as np
 
@@ -15,31 +15,30 @@ from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, NumbersAt
 
 @register
 class Gather(indexed_windows.IndexedWindows):
-    """Copies slices of an array, from starts that an array of index vectors gives. XLA: Gather.
+    """Copy slices of an array from starts given by an array of index vectors. XLA: Gather.
 
-    out[g..., o...] = operand[start(g) + offset(o)]: g, the result's dimensions that are not in
-    offset_dims, selects an index vector of start_indices, whose component k is the start in
-    operand dimension start_index_map[k]; starts in operand_batching_dims are g's own entries, in
-    the others 0. o indexes into the slice, of which collapsed_slice_dims and
-    operand_batching_dims are left out. As dynamic_slice does, it clamps starts to
-    [0, operand size - slice size].
+    out[g..., o...] = operand[start(g) + offset(o)]. The dimensions g of the result that are not in
+    offset_dims select an index vector of start_indices. Its component k is the start in operand
+    dimension start_index_map[k]. Starts in operand_batching_dims are the entries of g, and starts
+    in other dimensions are 0. o indexes the slice without collapsed_slice_dims and
+    operand_batching_dims. Like dynamic_slice, it clamps starts to [0, operand size - slice size].
 
     Args:
-        operand: an array of any element type.
+        operand: an array with any element type.
         start_indices: an array of integers that holds index vectors along one dimension.
-        dimension_numbers: a GatherDimensionNumbers: how the arrays' dimensions belong together.
-        slice_sizes: the slice's size in each dimension of the operand.
-        indices_are_sorted: a promise that the starts ascend; the result is open if they do not.
+        dimension_numbers: a GatherDimensionNumbers, which relates the dimensions of the arrays.
+        slice_sizes: the size of the slice in each dimension of the operand.
+        indices_are_sorted: a promise that the starts ascend; else the result is undefined.
 
     Returns:
-        An array of the operand's element type: a slice for each index vector.
+        An array with the operand's element type and a slice for each index vector.
 
     Checks:
         (C1) ... (C10) see IndexedWindows.
-        (C11) one slice size for each dimension of the operand, collapsed ones too.
+        (C11) there is one slice size for each operand dimension, including collapsed ones.
         (C12) 0 <= slice size <= operand size.
-        (C13) slice sizes in collapsed_slice_dims and operand_batching_dims must be 1; an empty
-            result may have 0 there.
+        (C13) slice sizes in collapsed_slice_dims and operand_batching_dims are 1; they may be 0 if
+             the result is empty.
 
     Example:
         >>> numbers = ops.GatherDimensionNumbers(
@@ -66,11 +65,13 @@ class Gather(indexed_windows.IndexedWindows):
         numbers = self.dimension_numbers
         self.check_numbers(operand, start_indices)
         if len(self.slice_sizes) != operand.rank:
-            problem = f"{len(self.slice_sizes)} slice sizes for an operand of rank {operand.rank}"
+            problem = (
+                f"{len(self.slice_sizes)} slice sizes do not match operand rank {operand.rank}"
+            )
             self.refuse_attribute("C11", problem)
         for at, (part, size) in enumerate(zip(self.slice_sizes, operand.dimensions, strict=True)):
             if not 0 <= part <= size:
-                problem = f"a slice of size {part} is not within dimension {at} of size {size}"
+                problem = f"slice size {part} is out of range for dimension {at} of size {size}"
                 self.refuse_attribute("C12", problem)
         inner = index_numbers.window_dimensions(operand.rank, numbers)
         window = [self.slice_sizes[d] for d in inner]
@@ -82,7 +83,7 @@ class Gather(indexed_windows.IndexedWindows):
         for at in (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims):
             size = self.slice_sizes[at]
             if size > 1 or (size == 0 and result.size):
-                problem = f"the result lacks dimension {at}, but its slice size is {size}"
+                problem = f"dimension {at} is collapsed or batching, but its slice size is {size}"
                 self.refuse_attribute("C13", problem)
         return result
 
@@ -105,7 +106,7 @@ class Gather(indexed_windows.IndexedWindows):
         shape, numbers = array_shape(operand), self.dimension_numbers
         windows = numbers, shape.dimensions, self.slice_sizes
         starts = window_bounds.clamped_starts(indices, *windows)
-        # Clamping keeps the order of single components, but not that of whole vectors.
+        # Clamping keeps the order of single components, but not of whole vectors.
         is_sorted = self.indices_are_sorted and len(numbers.start_index_map) == 1
         windows = starts, cotangents, ops.add, index_numbers.ScatterDimensionNumbers(*numbers)
         return ops.scatter(zeros(shape), *windows, is_sorted, indices_in_bounds=True), None
@@ -128,7 +129,7 @@ class Gather(indexed_windows.IndexedWindows):
         sizes, (result,) = operand.dimensions, rule.result_sizes
 
         def add(operand_dimension: int, along: int, index: int, size: int, kind: str) -> None:
-            # Nothing is summed along a dimension of one element.
+            # A dimension of one element needs no reduction.
             kind = NEED_REPLICATION if size == 1 and kind == REDUCTION else kind
             rule.add([operand_dimension, along], [index], size, kind)
 

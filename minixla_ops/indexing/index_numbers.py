@@ -1,4 +1,4 @@
-"""Dimension numbers of Gather and Scatter: what they say about shapes, alone and over a batch."""
+"""Dimension numbers of Gather and Scatter: derived shapes, and dimension numbers of batches."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -13,7 +13,7 @@ Kind = TypeVar("Kind", bound=type)
 
 
 def _told_apart(kind: Kind) -> Kind:
-    """The class, whose objects equal none of another class."""
+    """Make objects of the class unequal to objects of other classes."""
     made: Any = kind
     made.__eq__ = lambda self, other: type(self) is type(other) and tuple.__eq__(self, other)
     made.__ne__ = lambda self, other: type(self) is not type(other) or tuple.__ne__(self, other)
@@ -22,19 +22,19 @@ def _told_apart(kind: Kind) -> Kind:
 
 @_told_apart
 class GatherDimensionNumbers(NamedTuple):
-    """How Gather's start indices, slices and result belong together.
+    """The relation between the dimensions of Gather's start indices, slices and result.
 
-    Field by field it means what ScatterDimensionNumbers mean: `ScatterDimensionNumbers(*numbers)`
-    writes back to where a gather read from.
+    Its fields have the same meaning as the fields of ScatterDimensionNumbers:
+    `ScatterDimensionNumbers(*numbers)` writes back to where a gather read from.
 
     Attributes:
         offset_dims: the result's dimensions that index into a slice, ascending.
         collapsed_slice_dims: operand dimensions, of slice size 1, that the result lacks, ascending.
-        start_index_map: for each component of an index vector the operand dimension it is for.
-        index_vector_dim: the dimension of start_indices that holds the index vectors; its rank
-            stands for one more dimension, of size 1, at the end.
-        operand_batching_dims: operand dimensions indexed by a dimension of start_indices rather
-            than by what it holds, ascending.
+        start_index_map: the operand dimension of each component of an index vector.
+        index_vector_dim: the dimension of start_indices that holds the index vectors. If it is the
+            rank, an implicit dimension of size 1 at the end holds them.
+        operand_batching_dims: operand dimensions that are indexed by the position in a dimension of
+            start_indices rather than by its values, ascending.
         start_indices_batching_dims: those dimensions of start_indices, in the same order.
     """
 
@@ -48,20 +48,20 @@ class GatherDimensionNumbers(NamedTuple):
 
 @_told_apart
 class ScatterDimensionNumbers(NamedTuple):
-    """How Scatter's operands, indices and updates belong together.
+    """The relation between the dimensions of Scatter's operands, indices and updates.
 
-    Field by field it means what GatherDimensionNumbers mean: `GatherDimensionNumbers(*numbers)`
-    reads from where a scatter writes to.
+    Its fields have the same meaning as the fields of GatherDimensionNumbers:
+    `GatherDimensionNumbers(*numbers)` reads from where a scatter writes to.
 
     Attributes:
         update_window_dims: the updates' dimensions that index into a window, ascending.
         inserted_window_dims: operand dimensions, of window size 1, that updates lack, ascending.
-        scatter_dims_to_operand_dims: for each component of an index vector the operand dimension
-            it is for.
-        index_vector_dim: the dimension of scatter_indices that holds the index vectors; its rank
-            stands for one more dimension, of size 1, at the end.
-        operand_batching_dims: operand dimensions indexed by a dimension of scatter_indices rather
-            than by what it holds, ascending; XLA calls them input_batching_dims.
+        scatter_dims_to_operand_dims: the operand dimension of each component of an index vector.
+        index_vector_dim: the dimension of scatter_indices that holds the index vectors. If it is
+            the rank, an implicit dimension of size 1 at the end holds them.
+        operand_batching_dims: operand dimensions that are indexed by the position in a dimension of
+            scatter_indices rather than by its values, ascending. XLA calls them
+            input_batching_dims.
         scatter_indices_batching_dims: those dimensions of scatter_indices, in the same order.
     """
 
@@ -78,7 +78,7 @@ IndexNumbers = GatherDimensionNumbers | ScatterDimensionNumbers
 
 
 class NumbersAttribute(Attribute):
-    """Dimension numbers of one of the two kinds, their fields tuples of integers."""
+    """Dimension numbers of Gather or Scatter; their fields are tuples of integers."""
 
     is_ambiguous = False
 
@@ -86,7 +86,7 @@ class NumbersAttribute(Attribute):
         self.kind, self.takes, self.description = kind, kind.__name__, f"a {kind.__name__}"
         renamed = {"operand_batching_dims": "input_batching_dims"}
         names = renamed if kind is ScatterDimensionNumbers else {}
-        #: What XLA calls the fields.
+        #: XLA's names of the fields.
         self.names = [names.get(name, name) for name in kind._fields]
 
     def canonical(self, value: object) -> IndexNumbers:
@@ -112,25 +112,25 @@ class NumbersAttribute(Attribute):
         return self.kind(*[fields.get(name, ()) for name in self.names])
 
     def hlo(self, value: IndexNumbers) -> dict[str, Any]:
-        """Attributes by themselves, empty batching dimensions left out."""
+        """Write one attribute for each field, without empty batching dimensions."""
         pairs = zip(self.names, value, strict=True)
         return {n: None if number == () and "batching" in n else number for n, number in pairs}
 
 
 def without_vectors(items: Sequence[_T], index_vector_dim: int) -> tuple[_T, ...]:
-    """What there is for each dimension of the indices, but for that which holds the vectors."""
+    """Remove the item of the dimension that holds the index vectors."""
     return (*items[:index_vector_dim], *items[index_vector_dim + 1 :])
 
 
 @lru_cache(maxsize=4096)
 def window_dimensions(rank: int, numbers: IndexNumbers) -> tuple[int, ...]:
-    """The operand dimensions that a window's elements differ in, of an operand of rank `rank`."""
+    """Return the dimensions of an operand of rank `rank` that a window's elements differ in."""
     absent = {*numbers[1], *numbers[4]}
     return tuple([dimension for dimension in range(rank) if dimension not in absent])
 
 
 def window_sizes(operand: Sizes, updates: Sizes, numbers: IndexNumbers) -> tuple[int, ...]:
-    """The windows' size in each dimension of an operand, from the sizes of operand and updates."""
+    """Return the window size in each dimension of an operand, from operand and update sizes."""
     sizes = [1] * len(operand)
     inner = window_dimensions(len(operand), numbers)
     for dimension, place in zip(inner, numbers[0], strict=True):
@@ -139,14 +139,14 @@ def window_sizes(operand: Sizes, updates: Sizes, numbers: IndexNumbers) -> tuple
 
 
 def outer_dimensions(rank: int, numbers: IndexNumbers) -> tuple[int, ...]:
-    """The dimensions of the result, or the updates, of rank `rank` that tell windows apart."""
+    """Return the dimensions of the result, or of the updates, that distinguish windows."""
     return tuple([dimension for dimension in range(rank) if dimension not in numbers[0]])
 
 
 def interleaved(outer: Iterable[_T], window: Iterable[_T], window_dims: Sizes) -> tuple[_T, ...]:
-    """Something for each dimension: `window`'s at the places `window_dims`, `outer`'s elsewhere."""
+    """Put `window`'s items at the positions `window_dims`, and `outer`'s items elsewhere."""
     merged = list(outer)
-    for dimension, size in zip(window_dims, window, strict=True):  # they ascend
+    for dimension, size in zip(window_dims, window, strict=True):  # dimensions ascend
         merged.insert(dimension, size)
     return tuple(merged)
 
@@ -154,11 +154,11 @@ def interleaved(outer: Iterable[_T], window: Iterable[_T], window_dims: Sizes) -
 def batched_numbers(
     numbers: _Numbers, ranks: tuple[int, int], dimensions: Sequence[int | None], wanted: int
 ) -> tuple[_Numbers, int]:
-    """The numbers over a batch, and where the result or the updates have it, close to `wanted`.
+    """Return the numbers over a batch, and the batch dimension of the result or the updates.
 
-    `ranks` are those of one member's operand, and of its result or updates; the operand and the
-    indices have the batch at `dimensions`. If only the operand has it, it becomes part of the
-    windows; if both have it, a pair of batching dimensions.
+    It is close to `wanted`. `ranks` are those of one element's operand, and of its result or
+    updates; the operand and the indices are batched at `dimensions`. If only the operand is
+    batched, the batch becomes part of the windows; if both are, a pair of batching dimensions.
     """
     (operand_rank, outer_rank), (operand_at, indices_at) = ranks, dimensions
     if indices_at is None:

@@ -1,4 +1,4 @@
-"""Scatter: combines updates with windows of arrays, at places that an array of indices gives."""
+"""Scatter: combine updates with windows of arrays at positions given by an array of indices."""
 
 import math
 from collections.abc import Sequence
@@ -23,51 +23,51 @@ from minixla_ops.programs import computations
 from minixla_ops.programs.call import Call
 from minixla_ops.programs.runs_programs import moved_batches
 
-_ONE_EACH = "Give one array of updates for each operand, at least one."
+_ONE_EACH = "Pass one or more operands, and one array of updates for each."
 
 
 @register
 class Scatter(indexed_windows.IndexedWindows):
-    """Combines updates with N arrays, at places that an array of index vectors gives. XLA: Scatter.
+    """Combine updates with N arrays at positions given by an array of index vectors. XLA: Scatter.
 
     results = operands; then, for each index u of the updates, results[start(g) + window(u)] =
-    update_computation(results[start(g) + window(u)]..., updates[u]...): g, the entries of u that
-    are not in update_window_dims, selects an index vector of scatter_indices, whose component k is
-    the start in operand dimension scatter_dims_to_operand_dims[k]; starts in
-    operand_batching_dims are g's own entries, in the others 0. The entries of u in
-    update_window_dims index into the window, of which inserted_window_dims and
-    operand_batching_dims are left out. Elements outside of the operands are skipped.
+    update_computation(results[start(g) + window(u)]..., updates[u]...). The entries g of u that
+    are not in update_window_dims select an index vector of scatter_indices. Its component k is the
+    start in operand dimension scatter_dims_to_operand_dims[k]. Starts in operand_batching_dims are
+    the entries of g, and starts in other dimensions are 0. The entries of u in update_window_dims
+    index the window without inserted_window_dims and operand_batching_dims. Elements outside the
+    operands are skipped.
 
-    The order of updates is open. Here windows follow each other as index vectors
-    do. XLA skips windows that lie partly outside as a whole, where StableHLO skips elements; the
-    StableHLO form is such that XLA skips elements, too.
+    The order of updates is not specified. Here windows are applied in the order of index vectors.
+    XLA skips a whole window that is partly outside, while StableHLO skips single elements. The
+    StableHLO text is written such that XLA skips single elements, too.
 
     Args:
-        operands: an array, or a sequence of N arrays of equal dimensions.
+        operands: an array, or a sequence of N arrays with equal dimensions.
         scatter_indices: an array of integers that holds index vectors along one dimension.
-        updates: an array, or N arrays, of the operands' element types: a window for each index
+        updates: an array, or N arrays, with the operands' element types and a window for each index
             vector.
         update_computation: a Graph, or a function such as `add`, from N old values and N updates,
             all scalars, to N new values. Old values come first.
-        dimension_numbers: a ScatterDimensionNumbers: how the arrays' dimensions belong together.
-        indices_are_sorted: a promise that the starts ascend; the result is open if they do not.
-        unique_indices: a promise that no element is updated twice; the result is open if one is.
-        indices_in_bounds: a promise that no element of a window is outside of the operands; it
-            saves the derivatives, and windows in which a start moves, the work that those need.
+        dimension_numbers: a ScatterDimensionNumbers, which relates the dimensions of the arrays.
+        indices_are_sorted: a promise that the starts ascend; else the result is undefined.
+        unique_indices: a promise that no element is updated twice; else the result is undefined.
+        indices_in_bounds: a promise that all elements of windows are inside the operands. It makes
+            derivatives, and windows larger than one element, cheaper.
 
     Returns:
         An array like the operand, or a tuple of N.
 
-    Checks (windows are as IndexedWindows has them):
+    Checks (windows are those of IndexedWindows):
         (C1) ... (C10) see IndexedWindows.
-        (C11) N >= 1 operands, the indices, N updates.
+        (C11) there are N >= 1 operands, the indices and N updates.
         (C12) operands have equal dimensions.
-        (C13) updates have equal dimensions, and each the element type of its operand.
+        (C13) updates have equal dimensions and the element types of their operands.
         (C14) the updates' rank is that of the indices without index_vector_dim plus the number of
             update_window_dims.
-        (C15) windows are no larger than the operand.
+        (C15) windows are not larger than the operand.
         (C16) the other sizes of the updates are those of the indices without index_vector_dim.
-        (C17) update_computation takes and gives scalars of the operands' element types.
+        (C17) update_computation takes and returns scalars of the operands' element types.
 
     Raises:
         TransformError: the function reads traced values of the enclosing function.
@@ -95,19 +95,19 @@ class Scatter(indexed_windows.IndexedWindows):
     indices_in_bounds: bool = attribute(Flag(), default=False, stablehlo=None, hlo=None)
 
     def is_linear_in(self, variables):
-        # Of which update computations this is true its transpose rule knows.
+        # The transpose rule knows which update computations are linear.
         return not variables[len(variables) // 2]
 
     def shape(self, *shapes):
         operands, indices, updates = split(shapes)
         if len(operands) != len(updates) or not operands:
-            problem = f"{len(operands)} operands and {len(updates)} updates"
+            problem = f"there are {len(operands)} operands and {len(updates)} updates"
             self.refuse("C11", problem, _ONE_EACH)
         check_equal_dimensions(self, "C12", "operands", operands)
         check_equal_dimensions(self, "C13", "updates", updates)
         for index, (operand, update) in enumerate(zip(operands, updates, strict=True)):
             if update.element_type is not operand.element_type:
-                problem = f"operands[{index}] and updates[{index}] differ in element type"
+                problem = f"operands[{index}] and updates[{index}] must have equal element types"
                 self.refuse("C13", problem, "Convert one of them with convert_element_type.")
         self.check_numbers(operands[0], indices)
         self._check_updates(operands[0], indices, updates[0])
@@ -121,18 +121,22 @@ class Scatter(indexed_windows.IndexedWindows):
         outer = index_numbers.without_vectors(indices.dimensions, numbers.index_vector_dim)
         window_dims = numbers.update_window_dims
         if updates.rank != len(outer) + len(window_dims):
-            problem = f"updates have rank {updates.rank}, not {len(outer)} + {len(window_dims)}"
+            problem = (
+                f"updates must have rank {len(outer)} + {len(window_dims)}, not {updates.rank}"
+            )
             self.refuse("C14", problem)
         inner = index_numbers.window_dimensions(operand.rank, numbers)
         for at, place in zip(inner, window_dims, strict=True):
             size, whole = updates.dimensions[place], operand.dimensions[at]
             if size > whole:
-                self.refuse("C15", f"windows have size {size} in dimension {at} of size {whole}")
+                self.refuse("C15", f"window size {size} exceeds the size {whole} of dimension {at}")
         places = index_numbers.outer_dimensions(updates.rank, numbers)
         for at, size in zip(places, outer, strict=True):
             given = updates.dimensions[at]
             if given != size:
-                self.refuse("C16", f"dimension {at} of the updates has size {given}, not {size}")
+                self.refuse(
+                    "C16", f"dimension {at} of the updates must have size {size}, not {given}"
+                )
 
     def reference(self, *arrays):
         operands, indices, updates = split(arrays)
@@ -160,19 +164,19 @@ class Scatter(indexed_windows.IndexedWindows):
         return Call(program).stablehlo(emit, operands, shapes, results)
 
     def _by_elements(self, *values: Array) -> Sequence[Array]:
-        """XLA skips windows that lie partly outside: here a frame catches what is outside."""
+        """Scatter into padded operands: XLA skips whole windows that are partly outside."""
         operands, indices, updates = split(values)
         sizes, numbers = array_shape(operands[0]).dimensions, self.dimension_numbers
         windows = index_numbers.window_sizes(sizes, array_shape(updates[0]).dimensions, numbers)
         config, moved = window_bounds.into_padding(indices, numbers, sizes, windows)
-        # In the frame, windows may meet that have no target in common, and be in another order.
+        # In the padding, windows may overlap and be in another order, although targets do not.
         inside = Scatter(numbers, self.update_computation, indices_in_bounds=True)
         framed = [window_bounds.framed(operand, config) for operand in operands]
         results = inside(*framed, moved, *updates)
         return [window_bounds.unframed(result, config) for result in as_tuple(results)]
 
     def _with_index_component(self, *values: Array) -> Sequence[Array]:
-        """XLA may drop windows that no index leads to: here one more dimension has index 0."""
+        """Add an operand dimension with index 0: XLA may drop windows without index components."""
         operands, indices, updates = split(values)
         numbers = self.dimension_numbers
         sizes, at = array_shape(operands[0]).dimensions, numbers.index_vector_dim
@@ -250,7 +254,7 @@ def scatter(
 ) -> Any:
     operands, updates = as_sequence(operands), as_sequence(updates)
     if not operands or len(operands) != len(updates):
-        problem = f"(C11) {len(operands)} operands and {len(updates)} updates"
+        problem = f"(C11) there are {len(operands)} operands and {len(updates)} updates"
         raise explain(ShapeError, "scatter", problem, advice=_ONE_EACH)
     values = [*operands, scatter_indices, *updates]
     shapes = Scatter.array_shapes([shape_of(value) for value in values])
@@ -261,6 +265,6 @@ def scatter(
 
 
 def _derivatives() -> ModuleType:
-    from minixla_ops.indexing import scatter_derivatives  # loads with the first derivative
+    from minixla_ops.indexing import scatter_derivatives  # loaded for the first derivative
 
     return scatter_derivatives

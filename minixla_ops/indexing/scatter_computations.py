@@ -1,4 +1,4 @@
-"""What a scatter's update computation does: its kind, its independent parts, and it in NumPy."""
+"""Analysis and NumPy evaluation of a scatter's update computation."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Arrays = Sequence[np.ndarray]
 
 
 def overwrite(old: object, update: _T) -> _T:
-    """The update computation with which updates replace what was there."""
+    """Return the update: the update computation of overwriting."""
     return update
 
 
 @remembered
 def combination_of(computation: Graph) -> str | None:
-    """What `monoid_of` says; `sub` for old - update, `set` for the update, `keep` for the old."""
+    """Return `monoid_of`; `sub` for old - update, `set` for the update, `keep` for the old."""
     monoid = monoid_of(computation)
     if monoid is not None:
         return monoid
@@ -40,7 +40,7 @@ def combination_of(computation: Graph) -> str | None:
 
 @remembered
 def separate(computation: Graph) -> tuple[Graph, ...] | None:
-    """A computation of N old values and N updates as N of one each, where these are independent."""
+    """Split a computation of N old values and N updates into N computations if independent."""
     count = len(computation.outputs)
     if count == 1:
         return (computation,)
@@ -60,9 +60,9 @@ def separate(computation: Graph) -> tuple[Graph, ...] | None:
 
 @remembered
 def combines(computation: Graph) -> bool:
-    """Whether updates of any part can be combined alone: all are sums, or products, or extremes.
+    """Return whether updates of all parts can be combined first: all sums, products or extremes.
 
-    What does so with bits of integers, XLA does not know to be such.
+    XLA does not recognize bitwise operations on integers as such computations.
     """
     parts = separate(computation) or ()
     kinds = {(monoid_of(part), part.output_shapes[0] is Shape("pred")) for part in parts}
@@ -71,7 +71,7 @@ def combines(computation: Graph) -> bool:
 
 
 def split(values: Sequence[_T]) -> tuple[Sequence[_T], _T, Sequence[_T]]:
-    """What there is for a scatter's N operands, for its indices, and for its N updates."""
+    """Split a sequence into the parts for N operands, for the indices, and for N updates."""
     count = len(values) // 2
     return values[:count], values[count], values[count + 1 :]
 
@@ -79,7 +79,7 @@ def split(values: Sequence[_T]) -> tuple[Sequence[_T], _T, Sequence[_T]]:
 def apply_updates(
     computation: Graph, operands: Arrays, targets: np.ndarray, updates: Arrays
 ) -> None:
-    """Combines an update for each target, in order, with what N flat operands hold, in place."""
+    """Combine updates with N flat operands at the targets, in order and in place."""
     if not len(targets):
         return
     parts = separate(computation)
@@ -95,10 +95,10 @@ def _apply_one(
     computation: Graph, operand: np.ndarray, targets: np.ndarray, update: np.ndarray
 ) -> None:
     combination, dtype = combination_of(computation), operand.dtype
-    # NumPy's function is not the operation for types of ml_dtypes and for signs of zeros.
+    # NumPy's function differs from the operation for ml_dtypes' types and for signs of zeros.
     is_numpys = dtype.isbuiltin == 1 and (combination not in ("max", "min") or dtype.kind in "biu")
     if combination == "set":
-        operand[targets] = update  # of repeated targets NumPy keeps the last
+        operand[targets] = update  # NumPy keeps the last update of a repeated target
     elif combination is None or not is_numpys:
         _apply_in_rounds(computation, [operand], targets, [update])
     elif combination == "sub":
@@ -110,7 +110,7 @@ def _apply_one(
 def _apply_in_rounds(
     computation: Graph, operands: Arrays, targets: np.ndarray, updates: Arrays
 ) -> None:
-    """Any computation: first the first update of every target, then the second, and so on."""
+    """Apply any computation: first the first update of every target, then the second, and so on."""
     by_target = np.argsort(targets, kind="stable")
     ordered = targets[by_target]
     positions = np.arange(len(ordered))

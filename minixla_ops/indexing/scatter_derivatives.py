@@ -1,8 +1,8 @@
-"""Derivatives of Scatter, by what the update computation does.
+"""Derivatives of Scatter for the different update computations.
 
-Sums, differences and overwriting are linear. Maxima and minima share their derivative equally
-among all that attain the result. Everything else goes forwards as one scatter of pairs of value
-and tangent, backwards as `scatter_pulls` says.
+Sums, differences and overwriting are linear. Maxima and minima share their derivative equally among
+all values that attain the result. Other computations scatter pairs of value and tangent in forward
+mode; `scatter_pulls` has their reverse mode.
 """
 
 from collections.abc import Sequence
@@ -19,24 +19,24 @@ from minixla_ops.indexing.scatter_pulls import Places, Values, chosen, general_p
 
 
 class _Part(NamedTuple):
-    """The scatter of one of N arrays, where their computations are independent."""
+    """The scatter of one of N arrays whose computations are independent."""
 
     places: Places
     computation: Graph
-    combination: str | None  # what it does
+    combination: str | None  # its meaning
     operand: Array
     update: Array
     result: Any = None
 
     def is_linear_in(self, of_update: bool) -> bool:
-        """Whether it is linear in the operand, and in the update if that is asked."""
+        """Return whether it is linear in the operand and, if `of_update`, in the update."""
         combination = self.combination
         return combination in ("add", "sub", "set", "keep") or (
             combination == "mul" and not of_update
         )
 
     def jvp(self, of_operand: Array | None, of_update: Array | None) -> Any:
-        """The tangent of the result, None for zero."""
+        """Return the tangent of the result, None for zero."""
         combination, write = self.combination, self.places.write
         is_unmoved = of_operand is None or combination in ("add", "sub")
         if combination == "keep" or (of_update is None and is_unmoved):
@@ -54,7 +54,7 @@ class _Part(NamedTuple):
     def pull(
         self, cotangent: Array | None, of_operand: bool, of_update: bool
     ) -> tuple[Array | None, Array | None]:
-        """The cotangents of operand and update that are wanted, None for zero."""
+        """Return the requested cotangents of operand and update, None for zero."""
         if cotangent is None or not (of_operand or of_update):
             return None, None
         places, combination = self.places, self.combination
@@ -83,7 +83,7 @@ class _Part(NamedTuple):
         return first, second
 
     def _losers(self) -> tuple[Array, Array, Array]:
-        """Which old values and updates are not the extreme, and how many are, at each element."""
+        """Return masks of old values and updates below the extreme, and the count of the others."""
         operand, update, result = self.operand, self.update, self.result
         is_less = ops.lt if self.combination == "max" else ops.gt
         loses, update_loses = is_less(operand, result), is_less(update, self.places.read(result))
@@ -93,12 +93,12 @@ class _Part(NamedTuple):
 
 
 def _unless(mask: Array, value: ArrayLike | None, like: Array) -> Array:
-    """`value` where the mask does not hold; zeros where it does, and where `value` is None."""
+    """Return `value` where the mask is false, and zeros elsewhere or if `value` is None."""
     return zeros_like(like) if value is None else ops.select(mask, zeros_like(like), value)
 
 
 def _parts_of(places: Places, operands: Values, results: Values | None) -> list[_Part] | None:
-    """The scatters of each of the N arrays, where they are independent."""
+    """Return the scatters of each of the N arrays if they are independent, else None."""
     computations, (arrays, _, updates) = separate(places.computation), split(operands)
     if computations is None:
         return None
@@ -110,7 +110,7 @@ def _parts_of(places: Places, operands: Values, results: Values | None) -> list[
 def scatter_jvp(
     operation: Operation, primals: Values, tangents: Sequence[Array | None], results: Values
 ) -> Sequence[Array | None]:
-    """The tangents of the N results (None for zero); arguments are those of a jvp rule."""
+    """Return the tangents of the N results, None for zero; arguments are those of a jvp rule."""
     places = Places(operation, primals)
     parts = _parts_of(places, primals, results)
     (operands, _, updates), (of_operands, _, of_updates) = split(primals), split(tangents)
@@ -128,7 +128,7 @@ def scatter_pull(
     results: Values | None,
     wanted: Sequence[bool],
 ) -> list[Array | None]:
-    """The wanted ones of the cotangents of all 2 N + 1 operands; transposed without `results`."""
+    """Return the wanted cotangents of all 2 N + 1 operands; without `results`, the transpose."""
     places = Places(operation, operands)
     computation, parts = places.computation, _parts_of(places, operands, results)
     (arrays, _, updates), (of_arrays, _, of_updates) = split(operands), split(wanted)

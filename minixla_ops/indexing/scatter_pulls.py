@@ -1,10 +1,11 @@
-"""The places that a scatter updates, and its pullback there for any update computation.
+"""The targets of a scatter, and its pullback for any update computation.
 
-That is one pullback of the computation where no element is updated twice, and otherwise one window
-after another, which is right for every computation: a loop forwards over the windows applies the
-updates and keeps what each one found; one backwards takes the computation's pullback there. Those
-are K sequential steps for K windows, each as long as a window is large, and arrays as large as the
-updates in between: promise `unique_indices` where it holds.
+If no element is updated twice, one pullback of the computation suffices. Otherwise windows are
+processed one after the other, which is correct for every computation. A forward loop over the
+windows applies the updates and stores each window's old values; a backward loop applies the
+pullback of the computation. These are K sequential steps for K windows, each proportional to the
+size of a window, and they store arrays as large as the updates. Promise `unique_indices` if it
+holds.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Places:
         self.update_dimensions = array_shape(updates[0]).dimensions
         self.computation, self.numbers = operation.update_computation, operation.dimension_numbers
         self.is_sorted, self.in_bounds = operation.indices_are_sorted, operation.indices_in_bounds
-        # The elements of one window are different ones.
+        # The elements of one window are distinct.
         self.outer = index_numbers.outer_dimensions(len(self.update_dimensions), self.numbers)
         has_one_window = math.prod([self.update_dimensions[d] for d in self.outer]) == 1
         self.is_unique = operation.unique_indices or has_one_window
@@ -47,12 +48,12 @@ class Places:
     def write(
         self, computation: Computation, operands: ArrayLike | Values, updates: ArrayLike | Values
     ) -> Any:
-        """A scatter to these places."""
+        """Scatter to these elements."""
         promises = self.is_sorted, self.is_unique, self.in_bounds
         return ops.scatter(operands, self.indices, updates, computation, self.numbers, *promises)
 
     def read(self, value: ArrayLike) -> Any:
-        """What `value`, an array like the operand, has where updates go; 0 if that is outside."""
+        """Gather the elements of `value`, an array like the operand; 0 for updates outside."""
         if 0 in self.dimensions:
             return zeros(Shape(array_shape(value).element_type, self.update_dimensions))
         numbers = index_numbers.GatherDimensionNumbers(*self.numbers)
@@ -62,11 +63,11 @@ class Places:
         return window_bounds.gather_or_fill(value, self.indices, *window)
 
     def inside(self) -> Array | None:
-        """Which updates go somewhere: a mask like the updates; None where all do."""
+        """Return a mask of the updates inside the operand, None if all are."""
         return None if self.in_bounds else self.read(splat(True, Shape("pred", self.dimensions)))
 
     def last(self) -> Array:
-        """Which updates are inside and have no later update in the same place: a mask like them."""
+        """Return a mask of the updates inside that are the last ones of their target."""
         outer = [self.update_dimensions[d] for d in self.outer]
         kind = element_type("s64" if math.prod(outer) >> 31 else "s32")
         counted = ops.reshape(ops.iota(Shape(kind, (math.prod(outer),)), 0), outer)
@@ -76,7 +77,7 @@ class Places:
 
 
 def chosen(mask: Array | None, value: Array) -> Array:
-    """`value` where the mask holds or is None, and 0 elsewhere."""
+    """Return `value` where the mask is true or None, and 0 elsewhere."""
     return value if mask is None else ops.select(mask, value, zeros_like(value))
 
 
@@ -87,7 +88,7 @@ def general_pull(
     operands: Values,
     updates: Values,
 ) -> list[tuple[Array | None, Array | None]]:
-    """The cotangents of N operands and N updates, in pairs, for any update computation."""
+    """Return cotangents of N operands and N updates, in pairs, for any update computation."""
     pairs = zip(cotangents, operands, strict=True)
     instantiated = [
         instantiate(c, operand) if has_tangent(operand) else None for c, operand in pairs
@@ -112,7 +113,7 @@ def general_pull(
 def _pulled_back(
     computation: Graph, arguments: Values, cotangents: Sequence[Array | None]
 ) -> list[Array | None]:
-    """The pullback of a computation of 2 N scalars, applied to 2 N arrays element by element."""
+    """Pull back a computation of 2 N scalars, applied element by element to 2 N arrays."""
     program = _elementwise(computation, tuple(map(array_shape, arguments)))
     return list(pulled_program(program, arguments, cotangents, list(map(has_tangent, arguments))))
 
@@ -130,7 +131,7 @@ def _pull_in_sequence(
     operands: Values,
     updates: Values,
 ) -> list[tuple[Array | None, Array | None]]:
-    """`general_pull` where an element may be updated twice: one window at a time."""
+    """Run `general_pull` one window at a time, for elements that may be updated twice."""
     if 0 in places.update_dimensions or 0 in places.dimensions:
         return [(cotangent, None) for cotangent in cotangents]
     windows, outer = places.windows, places.outer
@@ -182,7 +183,7 @@ def _pull_in_sequence(
 
 
 def _start_columns(places: Places, indices: Array, outer: Sequence[int]) -> list[Array]:
-    """For each dimension of the operand where the windows start in it, s32 or s64."""
+    """Return the starts of the windows in each operand dimension, as s32 or s64."""
     numbers, rank, count = places.numbers, array_shape(indices).rank, math.prod(outer)
     kind = element_type("s64" if max(places.dimensions, default=0) >> 31 else "s32")
     indices, at = ops.convert_element_type(indices, kind), numbers.index_vector_dim

@@ -1,4 +1,4 @@
-"""SelectAndScatter: values added where a window's selected elements are (gradients of pooling)."""
+"""SelectAndScatter: scatter values to the selected elements of windows (gradients of pooling)."""
 
 import math
 from collections.abc import Sequence
@@ -25,28 +25,28 @@ from minixla_ops.programs.reference_evaluation import apply_elementwise
 
 @register
 class SelectAndScatter(Lowered, sliding_windows.Windowed):
-    """Combines values into an array where a sliding window's selected elements are.
+    """Combine values into an array at the selected elements of a sliding window.
 
-    For each position of the window one element of `operand` is selected: the first stays while
-    `select(it, next)` is True, else the next takes its place, in row-major order; padding is never
-    selected. The result starts as `init_value` everywhere; for each position in row-major order
-    the selected element's place gets `scatter(result there, source's element)`.
+    In each window position one element of `operand` is selected. In row-major order, the current
+    element is kept while `select(current, next)` is true, else the next one replaces it. Padding is
+    never selected. The result starts as `init_value` everywhere. For each position in row-major
+    order, the result at the selected element becomes `scatter(result, element of source)`.
     XLA: SelectAndScatter.
 
     Args:
         operand: the array under the window.
-        select: a Graph or a function of two scalars to pred, such as `ge`: whether the first, which
-            comes first, stays selected. Transitive.
+        select: a Graph or a function of two scalars to pred, such as `ge`: whether the first,
+            earlier element stays selected. It must be transitive.
         window_dimensions: the window's size in each dimension.
         window_strides: the distance between its positions in each dimension.
-        padding: `"SAME"`, `"VALID"` or (low, high) for each dimension; negative numbers take away.
-        source: the values, one for each position, of the operand's element type.
-        init_value: a scalar: what the result holds before; a Python number is converted.
-        scatter: a Graph or a function from what the result holds and a value to what it holds then,
-            such as `add`. Associative.
+        padding: `"SAME"`, `"VALID"` or (low, high) for each dimension; negative numbers crop.
+        source: the values, one for each position, with the operand's element type.
+        init_value: a scalar, the initial value of the result; a Python scalar is converted.
+        scatter: a Graph or a function from the current result and a value to the new result, such
+            as `add`. It must be associative.
 
     Returns:
-        An array of the operand's shape.
+        An array with the operand's shape.
 
     Checks:
         (C1) source has the operand's element type.
@@ -54,8 +54,8 @@ class SelectAndScatter(Lowered, sliding_windows.Windowed):
         (C3) window sizes and strides are at least 1.
         (C4) source has an element for each position of the window.
         (C5) init_value is a scalar of the operand's element type.
-        (C6) select takes two such scalars and gives a pred.
-        (C7) scatter takes two such scalars and gives one.
+        (C6) select takes two scalars of this type and returns a pred.
+        (C7) scatter takes two scalars of this type and returns one.
 
     Raises:
         TransformError: a computation reads a traced value of the enclosing function.
@@ -74,18 +74,18 @@ class SelectAndScatter(Lowered, sliding_windows.Windowed):
 
     def shape(self, operand, source, init_value):
         if source.element_type is not operand.element_type:
-            problem = "source has another element type than operand"
+            problem = "source must have the element type of operand"
             self.refuse("C1", problem, "Convert it with convert_element_type.")
         self.check_window(operand.rank, "C2", "C3")
         positions = self.window.positions(operand.dimensions)
         if source.dimensions != positions:
-            told = f"source has dimensions {source.dimensions}"
-            advice = "source must have an element for each position of the window, as what"
-            advice = f"{advice} reduce_window with these window arguments gives."
-            self.refuse("C4", f"{told}, the window has positions {positions}", advice)
+            told = f"source has dimensions {source.dimensions}, but"
+            advice = "source must have an element for each position of the window, like the"
+            advice = f"{advice} result of reduce_window with these window arguments."
+            self.refuse("C4", f"{told} the window has positions {positions}", advice)
         scalar = Shape(operand.element_type)
         if init_value is not scalar:
-            self.refuse("C5", f"init_value is {init_value}")
+            self.refuse("C5", f"init_value must be {scalar}, not {init_value}")
         check, both = computations.check_computation, (scalar, scalar)
         check(self, "C6", "select", self.select, both, [Shape("pred")])
         check(self, "C7", "scatter", self.scatter, both, [scalar])
@@ -95,7 +95,7 @@ class SelectAndScatter(Lowered, sliding_windows.Windowed):
         result = np.full(operand.size, init_value, operand.dtype)
         with np.errstate(all="ignore"):
             selected = _selected(operand, self.select, self.window)
-        # In row-major order a place is the sum of what it is along each dimension.
+        # In row-major order, the flat index is the sum of the indices along each dimension.
         steps = [math.prod(operand.shape[dimension + 1 :]) for dimension in range(operand.ndim)]
         offsets = np.array([np.dot(offset, steps) for offset in self.window.offsets()])
         counts = zip(selected.shape, self.window_strides, self.padding, steps, strict=True)
@@ -106,16 +106,16 @@ class SelectAndScatter(Lowered, sliding_windows.Windowed):
         return result.reshape(operand.shape)
 
     def stablehlo(self, emit, operands, shapes, results):
-        # XLA dies where padding takes away more than there is.
+        # XLA aborts if padding removes more elements than there are.
         rule = Operation if shapes[1].size else Lowered
         return rule.stablehlo(self, emit, operands, shapes, results)
 
     def selected_elements(self, operand: Array) -> ArrayLike:
-        """Return the number of the selected element for each position, s32."""
+        """Return the index of the selected element for each position, s32."""
         return selected_elements(operand, self.select, self.window)
 
     def scattered(self, base: Shape, chosen: Any, source: Array, init_value: Array) -> Array:
-        """Return the result for the numbers of the selected elements."""
+        """Return the result for the indices of the selected elements."""
         return scatter_to_selected(self.scatter, self.window, base, chosen, source, init_value)
 
     def lowered(self, *operands):
@@ -127,14 +127,14 @@ class SelectAndScatter(Lowered, sliding_windows.Windowed):
     def jvp(self, primals, tangents, results):
         if computations.monoid_of(self.scatter) != "add":
             return super().jvp(primals, tangents, results)
-        # Which elements are selected is piecewise constant in the operand.
+        # The selection is piecewise constant in the operand.
         if tangents[1] is None and tangents[2] is None:
             return None
         return Operation.jvp(self, primals, [None, *tangents[1:]], results)
 
     def transpose(self, cotangents, operands, linear):
         if computations.monoid_of(self.scatter) != "add":
-            raise self.not_linear(f"{self.scatter.name}: it is linear only where it sums")
+            raise self.not_linear(f"{self.scatter.name}: only sums are linear")
         windowed = cotangents, operands[0], self.select, self.window
         of_source = select_and_gather(*windowed) if linear[1] else None
         return None, of_source, computations.total(cotangents) if linear[2] else None
@@ -165,7 +165,7 @@ class SelectAndScatter(Lowered, sliding_windows.Windowed):
 
 
 def _selected(operand: np.ndarray, select: Graph, window: sliding_windows.Window) -> np.ndarray:
-    """For each position the number of the window's selected element; -1 where there is none."""
+    """Return the index of the window's selected element for each position, or -1."""
     present = window.present(operand.shape)
     base = sliding_windows.padded_base(operand, np.zeros((), operand.dtype), window)
     view = sliding_windows.window_view(base, window)

@@ -1,4 +1,4 @@
-"""The order of elements by a comparator: what it looks at, and the order itself in NumPy."""
+"""Sort orders of comparators: the compared key, and the order in NumPy."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from minixla_ops.programs.reference_evaluation import apply_elementwise
 
 
 class Key(NamedTuple):
-    """What a comparator that is just < or > looks at: which operand's elements, and how."""
+    """The operand that a plain < or > comparator compares, and how."""
 
     operand: int
     is_descending: bool
@@ -22,7 +22,7 @@ class Key(NamedTuple):
 
 @remembered
 def key_of(comparator: Graph) -> Key | None:
-    """The key of a comparator that is just < or > of one operand's elements, else None."""
+    """Return the key of a comparator that is a plain < or > of one operand's elements, or None."""
     comparator = comparator.pruned()
     if len(comparator.instructions) != 1 or not comparator.outputs[0].instruction:
         return None
@@ -37,7 +37,7 @@ def key_of(comparator: Graph) -> Key | None:
 
 
 def order_by_key(rows: Sequence[np.ndarray], comparator: Graph) -> np.ndarray | None:
-    """The stable order of each row, where NumPy knows it; else None."""
+    """Return the stable order of each row if NumPy can compute it, else None."""
     key = key_of(comparator)
     if key is None:
         return None
@@ -55,7 +55,7 @@ def order_by_key(rows: Sequence[np.ndarray], comparator: Graph) -> np.ndarray | 
 
 
 def order_by_merging(rows: Sequence[np.ndarray], comparator: Graph) -> np.ndarray:
-    """The stable order of each row by merging runs; some permutation whatever the comparator is.
+    """Merge runs into the stable order of each row; any comparator gives a permutation.
 
     Source: Batcher's odd-even merge sort, Knuth, The Art of Computer Programming 3, 5.2.2, M.
     """
@@ -66,7 +66,7 @@ def order_by_merging(rows: Sequence[np.ndarray], comparator: Graph) -> np.ndarra
         pairs = [np.take_along_axis(row, at, -1) for row in rows for at in (first, second)]
         return apply_elementwise(comparator, pairs)[0]
 
-    # Runs of `width` are merged; elements `step` apart are compared, those of equal keys by place.
+    # Merge runs of `width`: compare elements `step` apart, and equal keys by position.
     widths = [1 << power for power in range((size - 1).bit_length())] if order.size else []
     for number, width in enumerate(widths):
         for step in reversed(widths[: number + 1]):

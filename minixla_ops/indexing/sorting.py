@@ -1,4 +1,4 @@
-"""Sort: the elements along one dimension put into order."""
+"""Sort: order the elements along one dimension."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,30 +26,31 @@ from minixla_ops.programs.computations import Computation
 
 @register
 class Sort(Operation):
-    """Puts the elements of N arrays along a dimension into the order of a comparator. XLA: Sort.
+    """Sort the elements of N arrays along a dimension by a comparator. XLA: Sort.
 
-    All arrays are permuted together, and each row along the dimension by itself. Of elements at
-    i < j of a result either comparator(v[i], v[j]) holds or neither that nor
-    comparator(v[j], v[i]): `lt` sorts ascending. The comparator must be a strict weak order; with
-    another one (such as `lt` of floats where there is a NaN) the result is some permutation.
+    All arrays are permuted together, and each row along the dimension is sorted separately. For
+    i < j in a result, either comparator(v[i], v[j]) holds, or neither this nor
+    comparator(v[j], v[i]): `lt` sorts ascending. The comparator must be a strict weak order. With
+    another comparator, such as `lt` on floats with a NaN, the result is some permutation.
 
     Args:
-        operands: an array, or a list or tuple of N arrays of equal dimensions.
-        comparator: a Graph or a function of 2 N scalars, two of each operand in turn (left and
-            right of the first, left and right of the second ...), that gives a pred: whether the
-            left ones come first. `minixla_ops.lt` sorts one operand in ascending order.
-        dimension: along which dimension; -1 is the last.
-        is_stable: whether elements that are equal to the comparator keep their order.
+        operands: an array, or a list or tuple of N arrays with equal dimensions.
+        comparator: a Graph or a function of 2 N scalars, two for each operand (left and right of
+            the first, then of the second ...). It returns a pred: whether the left elements come
+            first. `minixla_ops.lt` sorts one operand in ascending order.
+        dimension: the dimension to sort along; -1 is the last.
+        is_stable: whether elements that the comparator treats as equal keep their order.
+        is_stable: whether elements that the comparator treats as equal keep their order.
 
     Returns:
-        The sorted array; for N > 1 a tuple of N arrays, all permuted together.
+        The sorted array; for N > 1 a tuple of N arrays, permuted together.
 
     Checks:
-        (C1) at least one operand, all of equal dimensions.
-        (C2) dimension is one of theirs.
-        (C3) the comparator takes two scalars of each operand's element type and gives a pred.
+        (C1) there is at least one operand, and all have equal dimensions.
+        (C2) dimension is a dimension of the operands.
+        (C3) the comparator takes two scalars of each operand's element type and returns a pred.
 
-    Derivatives are permuted as the values are; the comparator decides on the values alone.
+    Derivatives are permuted like the values; the comparator sees only the values.
 
     Raises:
         TransformError: the comparator reads a traced value of the enclosing function.
@@ -70,7 +71,7 @@ class Sort(Operation):
 
     def shape(self, *shapes):
         if not shapes:
-            self.refuse("C1", "there is no operand")
+            self.refuse("C1", "at least one operand is required")
         check_equal_dimensions(self, "C1", "operands", shapes)
         check_dimensions(self, "C2", shapes[0], self.dimension, of="operands")
         declared = "comparator", self.comparator, _parameters(shapes), [Shape("pred")]
@@ -85,7 +86,7 @@ class Sort(Operation):
         return as_results([np.moveaxis(row, -1, self.dimension) for row in taken])
 
     def forward(self, primals, tangents):
-        # The positions are sorted along, and say where tangents go.
+        # Sort the positions, too: they determine the permutation of tangents.
         shape = array_shape(primals[0])
         positions = ops.iota(Shape("s32", shape.dimensions), self.dimension)
         *results, order = self(*primals, positions, comparator=_with_positions(self.comparator))
@@ -100,7 +101,7 @@ class Sort(Operation):
     def sharding_rule(self, *operands):
         sizes, kinds = operands[0].dimensions, {self.dimension: NEED_REPLICATION}
         others = [size for number, size in enumerate(sizes) if number != self.dimension]
-        # Only another dimension can take over the axes along which elements are sorted.
+        # Only another dimension can take over the axes of the sorted dimension.
         blocked = [self.dimension] if all(size == 1 for size in others) else []
         return self.sharding_factors(operands).pointwise(sizes, kinds, blocked).build()
 
@@ -126,13 +127,13 @@ def _parameters(shapes: Sequence[Shape]) -> tuple[Shape, ...]:
 
 @remembered
 def _with_positions(comparator: Graph) -> Graph:
-    """The comparator where one more operand, of s32, is sorted along."""
+    """Extend the comparator by one ignored s32 operand, which is sorted along."""
     traced = (*comparator.input_shapes, *[Shape("s32")] * 2), "sort", comparator.name
     return closed_graph(lambda *scalars: evaluate_graph(comparator, scalars[:-2]), *traced)
 
 
 def taken_along(operand: ArrayLike, indices: ArrayLike, dimension: int) -> ArrayLike:
-    """Along a dimension of `operand` the elements at `indices`, row by row."""
+    """Gather the elements of `operand` at `indices` along a dimension, row by row."""
     shape = array_shape(indices)
     if not array_shape(operand).size:
         return zeros(array_shape(operand).with_dimensions(shape.dimensions))

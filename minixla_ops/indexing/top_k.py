@@ -16,22 +16,23 @@ from minixla_ops.programs.lowering import Lowered
 
 @register
 class TopK(Lowered):
-    """The k greatest or least elements of the last dimension, and where they are. XLA: TopK.
+    """Find the k greatest or least elements of the last dimension and their indices. XLA: TopK.
 
-    Of equal elements those of lower index come first. Floats are in the total order, in which -NaN
-    is the least and +NaN the greatest, and -0 less than +0.
+    Equal elements are ordered by index. Floats are compared in the total order: -NaN is the least,
+    +NaN the greatest, and -0 is less than +0.
 
     Args:
-        operand: an array of at least one dimension, not complex.
-        k: how many, at most the size of the last dimension.
-        largest: whether the greatest, in falling order, or the least, in rising order.
+        operand: an array with at least one dimension, not complex.
+        k: the number of elements, at most the size of the last dimension.
+        largest: whether to return the greatest, in descending order, or the least, in ascending
+            order.
 
     Returns:
         Values and s32 indices, both with k elements in the last dimension.
 
     Checks:
-        (C1) operand has a last dimension, of at least k elements.
-        (C2) its element type has an order: it is not complex.
+        (C1) operand has a last dimension with at least k elements.
+        (C2) its element type has an order, so it is not complex.
 
     Example:
         >>> ops.top_k(np.int32([3, 1, 2]), 2)
@@ -45,7 +46,7 @@ class TopK(Lowered):
 
     def shape(self, operand):
         if not operand.rank or self.k > operand.dimensions[-1]:
-            self.refuse("C1", f"there are no {self.k} elements in a row")
+            self.refuse("C1", f"the last dimension must have at least {self.k} elements")
         if operand.element_type.is_complex:
             advice = "Take the real parts, or sort by a comparator."
             self.refuse("C2", "complex numbers have no order", advice)
@@ -60,7 +61,7 @@ class TopK(Lowered):
         return np.take_along_axis(operand, indices, -1), indices.astype(np.int32)
 
     def lowered(self, operand):
-        # XLA knows this form, and does not sort the whole array.
+        # XLA recognizes this form, and does not sort the whole array.
         shape = array_shape(operand)
         last = shape.rank - 1
         positions = ops.iota(Shape("s32", shape.dimensions), last)

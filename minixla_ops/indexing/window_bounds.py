@@ -1,4 +1,4 @@
-"""Indexed windows in and out of bounds: programs that rules of Gather and Scatter are made of."""
+"""Indexed windows in and out of bounds: programs for the rules of Gather and Scatter."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from minixla_ops.helpers.shorthand import array_shape, splat
 from minixla_ops.indexing import index_numbers
 from minixla_ops.indexing.index_numbers import GatherDimensionNumbers, IndexNumbers, Sizes
 
-#: What `pad` adds in each dimension: before, behind and between.
+#: The padding of `pad` in each dimension: before, after and between.
 Frame = Sequence[tuple[int, int, int]]
 
 
 def clamped_starts(
     indices: Array, numbers: IndexNumbers, dimensions: Sizes, windows: Sizes
 ) -> Array:
-    """The index vectors, moved as little as puts each window inside an operand of `dimensions`."""
+    """Clamp index vectors so that each window is inside an operand of sizes `dimensions`."""
     limits = [dimensions[d] - windows[d] for d in numbers[2]]
     return _clamped(indices, numbers.index_vector_dim, [0] * len(limits), limits)
 
 
 def _clamped(indices: Array, index_vector_dim: int, lowest: Sizes, highest: Sizes) -> Array:
-    """Each component clamped to [lowest, highest], as far as their type goes."""
+    """Clamp each component to [lowest, highest], as far as its type can represent them."""
     shape = array_shape(indices)
     info = ml_dtypes.iinfo(shape.dtype)
     low, high = int(info.min), int(info.max)
@@ -39,7 +39,7 @@ def _clamped(indices: Array, index_vector_dim: int, lowest: Sizes, highest: Size
 
 
 def _for_each_component(values: Sizes, shape: Shape, index_vector_dim: int) -> ArrayLike:
-    """A bound for each component of index vectors: a scalar where all are equal."""
+    """Return a bound for each component of index vectors: a scalar if all are equal."""
     if len(set(values)) == 1:
         return splat(values[0], Shape(shape.element_type))
     vector = np.array(values).astype(shape.dtype).view(DeclaredArray)
@@ -49,7 +49,7 @@ def _for_each_component(values: Sizes, shape: Shape, index_vector_dim: int) -> A
 def starts_in_bounds(
     indices: Array, numbers: IndexNumbers, dimensions: Sizes, windows: Sizes
 ) -> Array:
-    """A mask, of the indices without index_vector_dim: which windows are inside."""
+    """Return a mask, shaped like the indices without index_vector_dim, of windows inside."""
     clamped = clamped_starts(indices, numbers, dimensions, windows)
     inside = ops.eq(indices, clamped)
     at, sizes = numbers.index_vector_dim, array_shape(indices).dimensions
@@ -59,7 +59,7 @@ def starts_in_bounds(
 
 
 def may_lie_partly_outside(numbers: IndexNumbers, windows: Sizes) -> bool:
-    """Whether a window can have elements inside and elements outside of the operand."""
+    """Return whether a window can be partly outside the operand."""
     inner = index_numbers.window_dimensions(len(windows), numbers)
     return any(windows[d] > 1 for d in numbers[2] if d in inner)
 
@@ -67,7 +67,7 @@ def may_lie_partly_outside(numbers: IndexNumbers, windows: Sizes) -> bool:
 def into_padding(
     indices: Array, numbers: IndexNumbers, dimensions: Sizes, windows: Sizes
 ) -> tuple[list[tuple[int, int, int]], Array]:
-    """A frame, for `pad`, that catches what is outside, and index vectors (s32, s64) within it."""
+    """Return padding that catches elements outside, and index vectors (s32, s64) within it."""
     moving = numbers[2]
     margins = [windows[d] for d in moving]
     config = [(w, w, 0) if d in moving else (0, 0, 0) for d, w in enumerate(windows)]
@@ -82,14 +82,14 @@ def into_padding(
 
 
 def framed(value: ArrayLike, config: Frame | None, fill: complex = 0) -> Any:
-    """An array with the number `fill` in a frame around it; None is no frame."""
+    """Pad an array with `fill`; None: no padding."""
     if config is None:
         return value
     return ops.pad(value, splat(fill, Shape(array_shape(value).element_type)), config)
 
 
 def unframed(value: Array, config: Frame | None) -> Array:
-    """What `framed` was given."""
+    """Remove the padding of `framed`."""
     if config is None:
         return value
     pairs = zip(array_shape(value).dimensions, config, strict=True)
@@ -105,7 +105,7 @@ def gather_or_fill(
     fill: complex = 0,
     is_sorted: bool = False,
 ) -> Array:
-    """`gather`, but starts are not clamped: of slices, `fill` is outside of the operand."""
+    """Gather without clamping starts: elements outside the operand are `fill`."""
     shape = array_shape(operand)
     if may_lie_partly_outside(numbers, windows):
         config, moved = into_padding(indices, numbers, shape.dimensions, windows)

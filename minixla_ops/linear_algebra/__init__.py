@@ -1,1 +1,1 @@
-"""Factors, eigenvalues and singular values of matrices, linear systems, Fourier transforms."""
+"""Matrix factorizations, eigenvalues, singular values, linear systems, Fourier transforms."""

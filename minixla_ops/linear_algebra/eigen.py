@@ -16,10 +16,10 @@ from minixla_ops.linear_algebra.matrices import adjoint, diagonal, identity, pro
 
 
 class _OfSquare(ValuesAndVectors):
-    """Base class: of square matrices."""
+    """Base class of operations on square matrices."""
 
     def checked(self, a: Shape) -> Shape:
-        """The operand's shape, which must be that of square matrices."""
+        """Return the operand's shape after checking that it is one of square matrices."""
         self.check_matrices(a, square=True)
         return a
 
@@ -28,24 +28,25 @@ class _OfSquare(ValuesAndVectors):
 class Eigh(_OfSquare):
     """Eigenvalues and eigenvectors of Hermitian matrices: a v = v diag(w). JAX: lax.linalg.eigh.
 
-    One triangle of `a` is read, and only the real parts of its diagonal. Vectors have length 1 and
-    are orthogonal to each other; signs (of complex vectors phases) are up to the backend, and so is
-    the basis that belongs to equal eigenvalues.
+    Only one triangle of `a` is read, and only the real parts of its diagonal. Eigenvectors are
+    orthonormal. Their signs (or phases, if complex) depend on the backend, and so does the basis
+    for equal eigenvalues.
 
-    Derivatives of eigenvalues contain no differences of these: those of sums over equal ones are
-    right, of single ones they are those in the basis that was found. Derivatives of vectors divide
-    by them, and lose as many digits as eigenvalues agree in. Where two are equal, the vectors that
-    belong to them have no derivative and it is NaN, but for changes that do not mix the two; a
-    function of the other vectors alone has the right one. In reverse mode vectors that are
-    multiplied by 0, as in v diag(w) v^H with w = 0, count as not used.
+    Derivatives of eigenvalues do not divide by differences of eigenvalues. For equal eigenvalues,
+    derivatives of their sum are correct; those of single ones refer to the computed basis.
+    Derivatives of eigenvectors divide by the differences, and lose as many digits as eigenvalues
+    have in common. The eigenvectors of equal eigenvalues have no derivative: it is NaN, except for
+    changes that do not mix them. Functions of other eigenvectors have correct derivatives. In
+    reverse mode, eigenvectors that are multiplied by 0, as in v diag(w) v^H with w = 0, count as
+    unused.
 
     Args:
-        a: an array [..., n, n] of f32, f64, c64 or c128, of which one triangle is read.
-        lower: whether that is the lower one.
-        vectors: whether eigenvectors are computed; else the values are the only result.
+        a: an array [..., n, n] of f32, f64, c64 or c128; only one triangle is read.
+        lower: whether to read the lower triangle.
+        vectors: whether to compute eigenvectors; else the values are the only result.
 
     Returns:
-        values: the eigenvalues [..., n], real, in ascending order; NaN where they are not found.
+        values: the eigenvalues [..., n], real, in ascending order; NaN if the algorithm fails.
         vectors: an array like a, the eigenvectors in its columns.
 
     Checks:
@@ -69,15 +70,15 @@ class Eigh(_OfSquare):
         return self.wanted(values, vectors)
 
     def lapack_options(self) -> dict[str, str]:
-        """The attributes of LAPACK's syevd and heevd."""
+        """Return the attributes of LAPACK's syevd and heevd."""
         return {"mode": self.mode, "uplo": "L" if self.lower else "U"}
 
     def finish(self, vectors: Array, values: Array, info: Array) -> Array | tuple[Array, ...]:
-        """Return the results for those of the library."""
+        """Return the results from the results of the library."""
         return self.where_found(info, values, vectors)
 
     def jvp(self, primals, tangents, results):
-        # w' = diag(v^H a' v), v' = v (v^H a' v / (w_j - w_i)) outside of the diagonal: M. B. Giles,
+        # w' = diag(v^H a' v), v' = v (v^H a' v / (w_j - w_i)) off the diagonal: M. B. Giles,
         # "An extended collection of matrix derivative results" (2008).
         values, vectors = results
         half = triangle(tangents[0], self.lower) + triangle(tangents[0], self.lower, strict=True)
@@ -92,21 +93,21 @@ class Eigh(_OfSquare):
 class Eig(_OfSquare):
     """Eigenvalues and right eigenvectors of square matrices: a v = v diag(w). JAX: lax.linalg.eig.
 
-    Vectors have length 1, and their component of the greatest size is real.
+    Eigenvectors have length 1, and their component with the greatest modulus is real.
 
-    The derivative of eigenvalues multiplies by the inverse of v. It is infinite or NaN where the
-    vectors are dependent, as those of [[0, 1], [0, 0]] are; of equal eigenvalues with independent
-    vectors those of sums are right. The derivative of vectors is that under their normalisation,
-    whose greatest component must be the only one of its size; where eigenvalues are equal the
-    vectors that belong to them have none, as those of `Eigh`.
+    The derivative of eigenvalues multiplies by the inverse of v. It is infinite or NaN if the
+    eigenvectors are dependent, as for [[0, 1], [0, 0]]. For equal eigenvalues with independent
+    eigenvectors, derivatives of their sum are correct. The derivative of eigenvectors respects
+    their normalization, which needs a unique greatest component. As for `Eigh`, eigenvectors of
+    equal eigenvalues have no derivative.
 
     Args:
         a: an array [..., n, n] of f32, f64, c64 or c128.
-        vectors: whether eigenvectors are computed; else the values are the only result.
+        vectors: whether to compute eigenvectors; else the values are the only result.
 
     Returns:
-        values: the eigenvalues [..., n], complex, in no order; NaN where they are not found.
-        vectors: a complex array of the sizes of a, the eigenvectors in its columns.
+        values: the eigenvalues [..., n], complex, in no order; NaN if the algorithm fails.
+        vectors: a complex array with the sizes of a, the eigenvectors in its columns.
 
     Checks:
         (C1) a is an array of f32, f64, c64 or c128, with two last dimensions of equal size.
@@ -129,18 +130,18 @@ class Eig(_OfSquare):
         return self.wanted(values, vectors)
 
     def lapack_options(self) -> dict[str, str]:
-        """The attributes of LAPACK's geev."""
+        """Return the attributes of LAPACK's geev."""
         return {"compute_left": "N", "compute_right": self.mode}
 
     def finish(self, *results: Any) -> Array | tuple[Array, ...]:
-        """Return the results for those of the library."""
+        """Return the results from the results of the library."""
         *parts, _, vectors, info = results
         values = parts[0] if len(parts) == 1 else ops.complex(*parts)
         return self.where_found(info, values, vectors)
 
     def jvp(self, primals, tangents, results):
-        # As of Hermitian matrices, with the inverse of v. What is free, a multiple c of each vector
-        # itself, keeps its length, and the greatest component real.
+        # As for Hermitian matrices, with the inverse of v. The free multiple c of each vector is
+        # chosen to keep its length, and its greatest component real.
         values, vectors = results
         shape = array_shape(vectors)
         moved = product(ops.convert_element_type(tangents[0], shape.element_type), vectors)
@@ -157,7 +158,7 @@ class Eig(_OfSquare):
 
 
 def _greatest(vectors: Array) -> Array:
-    """1 for the first component of the greatest size in each column, 0 for the others."""
+    """Return 1 for the first component of greatest modulus in each column, 0 for others."""
     shape, sizes = array_shape(vectors), ops.abs(vectors)
     at, kind = shape.rank - 2, array_shape(sizes)
     top = ops.reduce(sizes, np.zeros((), kind.dtype), ops.max, [at])
@@ -170,17 +171,17 @@ def _greatest(vectors: Array) -> Array:
 
 @register
 class Schur(_OfSquare):
-    """The Schur form of square matrices: a = z t z^H. JAX: lax.linalg.schur.
+    """Schur form of square matrices: a = z t z^H. JAX: lax.linalg.schur.
 
-    z is unitary. t is upper triangular for complex matrices; for real ones it has blocks of 2 x 2
-    on the diagonal, one for each pair of complex eigenvalues.
+    z is unitary. t is upper triangular for complex matrices. For real ones it has a 2 x 2 block on
+    the diagonal for each pair of complex eigenvalues.
 
     Args:
         a: an array [..., n, n] of f32, f64, c64 or c128.
-        vectors: whether z is computed; else t is the only result.
+        vectors: whether to compute z; else t is the only result.
 
     Returns:
-        t: an array like a, the Schur form; NaN where it is not found.
+        t: an array like a, the Schur form; NaN if the algorithm fails.
         z: an array like a, the Schur vectors in its columns.
 
     Checks:
@@ -194,7 +195,7 @@ class Schur(_OfSquare):
     """
 
     vectors: bool = attribute(Boolean(), default=True)
-    no_derivative = "Schur forms are not unique, and JAX has none either: use eigh or eig"
+    no_derivative = "Schur forms are not unique, and JAX does not define it either: use eigh or eig"
 
     def shape(self, a):
         a = self.checked(a)
@@ -205,7 +206,7 @@ class Schur(_OfSquare):
         return self.wanted(form, vectors)
 
     def finish(self, form: Array, vectors: Array, *results: Array) -> Array | tuple[Array, ...]:
-        """Return the results for those of the library."""
+        """Return the results from the results of the library."""
         return self.where_found(results[-1], form, vectors)
 
 

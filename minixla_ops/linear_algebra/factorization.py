@@ -1,4 +1,4 @@
-"""The base class of matrix factorisations, which run as compiled code of libraries."""
+"""The base class of matrix factorizations, which run as compiled library code."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _T = TypeVar("_T")
 
 
 def has_elements(operation: Operation, operands: Sequence[Any], target: object) -> bool:
-    """Whether matrices have elements, as rules that call a library ask."""
+    """Return whether matrices have elements; rules that call a library require it."""
     return all(operand.shape.size for operand in operands)
 
 
 class Factorization(Operation):
-    """Base class: of stacks of matrices of f32, f64, c64 or c128, in the two last dimensions.
+    """Base class of factorizations of stacks of matrices in the last two dimensions.
 
-    XLA has no such operations: `minixla.legalize` calls libraries. In other texts they are a call
-    of the code `target` with the operation's own operands, attributes and results, which is XLA's
-    name for it where it has one. Results without elements are constants.
+    XLA lacks these operations, so `minixla.legalize` calls libraries. Other text contains a call of
+    `target` with the operation's operands, attributes and results; `target` is XLA's name if it has
+    one. Results without elements are constants.
 
-    Members give, besides `shape` and `jvp`:
-        target: the name of such a call; default: the operation's with `minixla.` in front.
+    Besides `shape` and `jvp`, subclasses define:
+        target: the name of the call; default: `minixla.` and the operation's name.
         numpy(*arrays): the results in NumPy, for operands in double precision.
     """
 
@@ -49,15 +49,15 @@ class Factorization(Operation):
             cls.target = f"minixla.{cls.name}"
 
     def check_matrices(self, a: Shape, square: bool = False) -> None:
-        """Raises ShapeError (C1) unless `a` is a stack of matrices of the element types."""
+        """Raise ShapeError (C1) unless `a` is a stack of matrices with a supported type."""
         if a.element_type.name not in LETTERS:
-            problem = f"{a.element_type} is not one of {', '.join(LETTERS)}"
+            problem = f"the element type must be one of {', '.join(LETTERS)}, not {a.element_type}"
             self.refuse("C1", problem, "Convert with convert_element_type.")
         if a.rank < 2 or (square and a.dimensions[-1] != a.dimensions[-2]):
             what = "a square matrix" if square else "a matrix"
-            advice = "The last two dimensions of a must be equal in size."
-            advice = advice if square else "Matrices have two dimensions, stacks of them more."
-            self.refuse("C1", f"a is not {what}, or a stack of such", advice)
+            advice = "The last two dimensions of a must have equal sizes."
+            advice = advice if square else "a must have rank 2 or more."
+            self.refuse("C1", f"a must be {what} or a stack of matrices", advice)
 
     def reference(self, *operands):
         kinds = [element_type(operand.dtype) for operand in operands]
@@ -78,7 +78,7 @@ class Factorization(Operation):
         return self._portable(results).hlo(emit, operands, shapes, result)
 
     def _portable(self, results: Sequence[Shape]) -> Operation:
-        """The call of the code that has its name."""
+        """Return the call of the portable target."""
         version = 4 if self.values else 2
         return REGISTRY["CustomCall"](self.target, tuple(results), self.values, api_version=version)
 
@@ -96,26 +96,26 @@ class Factorization(Operation):
 
 
 class ValuesAndVectors(Factorization):
-    """Base class: of values of a matrix and, with the attribute `vectors`, vectors to them."""
+    """Base class of decompositions into values and, if `vectors` is set, vectors."""
 
     operands = ("a",)
-    #: Which one of all results are the values, which are alone without vectors.
+    #: The position of the values among all results; without vectors they are the only result.
     values_at: ClassVar[int] = 0
-    #: The attributes with which the jvp rule has the results that it needs.
+    #: The attributes with which the jvp rule gets the results that it needs.
     for_jvp: ClassVar[dict[str, bool]] = {"vectors": True}
 
     @property
     def mode(self) -> str:
-        """Whether vectors are wanted, as LAPACK is told."""
+        """The option of LAPACK for whether to compute vectors."""
         return "V" if self.values["vectors"] else "N"
 
     def wanted(self, *every: _T) -> _T | tuple[_T, ...]:
-        """What there is for the results, of what there is for values and vectors."""
+        """Select the entries of the results from those of values and vectors."""
         return every if self.values["vectors"] else every[self.values_at]
 
     def where_found(self, info: Array, *every: Array) -> Array | tuple[Array, ...]:
-        """The results, NaN where the library found none."""
-        # cuSOLVER is content with values that are NaN, and vectors are numbers then.
+        """Return the results, with NaN where the library failed."""
+        # cuSOLVER reports success for NaN values, whose vectors are not NaN.
         values, batch = every[self.values_at], array_shape(info).dimensions
         rank = array_shape(values).rank
         first = ops.slice(values, (0,) * rank, (*batch, *[1] * (rank - len(batch))))
@@ -125,7 +125,7 @@ class ValuesAndVectors(Factorization):
 
     @property
     def forward(self):
-        # The derivative of values alone needs the vectors.
+        # The derivative of the values needs the vectors.
         is_own = self.values["vectors"] or self.no_derivative
         return None if is_own else self._values_and_tangents
 
@@ -135,7 +135,9 @@ class ValuesAndVectors(Factorization):
 
 
 def routine(name: str) -> Callable[..., Any]:
-    """Return the function of NumPy arrays that computes what a routine of LAPACK does."""
-    from minixla_ops.linear_algebra.lapack_routines import ROUTINES  # the reference rules use it
+    """Return the NumPy implementation of a LAPACK routine."""
+    from minixla_ops.linear_algebra.lapack_routines import (
+        ROUTINES,
+    )  # only the reference rules use it
 
     return ROUTINES[name]

@@ -13,7 +13,7 @@ from minixla_ops.elementwise.unary import conjugate
 from minixla_ops.helpers.batch_dimensions import move_dimension
 from minixla_ops.helpers.shorthand import array_shape, splat, zeros
 
-# By form, the function of numpy.fft, which NumPy loads when it is first used.
+# Functions of numpy.fft by form; NumPy loads numpy.fft on first use.
 _FORMS = {"FFT": "fftn", "IFFT": "ifftn", "RFFT": "rfftn", "IRFFT": "irfftn"}
 _REALS = [ELEMENT_TYPES[name] for name in ("f32", "f64")]
 _COMPLEX = [kind.complex for kind in _REALS]
@@ -21,19 +21,19 @@ _COMPLEX = [kind.complex for kind in _REALS]
 
 @register
 class Fft(Operation):
-    """The discrete Fourier transform over the last one to three dimensions. XLA: Fft.
+    """Discrete Fourier transform over the last one to three dimensions. XLA: Fft.
 
-    Along one dimension of length N, FFT gives y[k] = sum over n of x[n] exp(-2 pi i k n / N), and
-    IFFT its inverse, x[n] = 1/N sum over k of y[k] exp(2 pi i k n / N). RFFT is FFT of real
-    numbers without the elements above N / 2, which are the conjugates of those below; IRFFT, its
-    inverse, takes that symmetry for granted and does not read the imaginary parts of elements 0
-    and N / 2. Several dimensions are transformed one after the other, the last one first by RFFT
-    and last by IRFFT: the others are complex.
+    Along one dimension of length N, FFT is y[k] = sum over n of x[n] exp(-2 pi i k n / N). IFFT is
+    its inverse, x[n] = 1/N sum over k of y[k] exp(2 pi i k n / N). RFFT is FFT of real numbers
+    without the elements above N / 2, which are conjugates of the elements below. IRFFT, its
+    inverse, assumes that symmetry and ignores the imaginary parts of elements 0 and N / 2. Several
+    dimensions are transformed one after the other. RFFT and IRFFT apply to the last one, which
+    RFFT transforms first and IRFFT last; the others use complex transforms.
 
     Args:
         operand: an array of c64 or c128, for RFFT of f32 or f64.
         fft_type: FFT, IFFT, RFFT or IRFFT.
-        fft_length: the lengths N of the transformed dimensions, one to three, before RFFT and after
+        fft_length: one to three lengths N of the transformed dimensions, before RFFT and after
             IRFFT. If one is 0, so is the size of the result.
 
     Returns:
@@ -41,10 +41,10 @@ class Fft(Operation):
         IRFFT, where N is the last length.
 
     Checks:
-        (C1) one to three lengths, not more than operand has dimensions.
-        (C2) operand is of f32 or f64 for RFFT, of c64 or c128 for the others.
+        (C1) there are one to three lengths, at most the rank of operand.
+        (C2) operand has type f32 or f64 for RFFT, c64 or c128 for the others.
         (C3) its last dimensions have the sizes fft_length, the very last one N // 2 + 1 for IRFFT
-            (or 0 where N is).
+            (or 0 if N is 0).
 
     Example:
         >>> ops.fft(np.float32([1, 2, 3, 4]), "RFFT", (4,))
@@ -60,16 +60,19 @@ class Fft(Operation):
     def shape(self, operand):
         form, lengths = self.fft_type, self.fft_length
         if not 1 <= len(lengths) <= min(3, operand.rank):
-            self.refuse_attribute("C1", f"{len(lengths)} dimensions cannot be transformed")
+            self.refuse_attribute(
+                "C1",
+                f"fft_length must have 1 to {min(3, operand.rank)} entries, not {len(lengths)}",
+            )
         kind, allowed = operand.element_type, _REALS if form == "RFFT" else _COMPLEX
         if kind not in allowed:
             names = " or ".join(kind.name for kind in allowed)
-            self.refuse("C2", f"{form} does not take {kind}", f"It takes {names}.")
+            self.refuse("C2", f"{form} does not support {kind}", f"Convert to {names}.")
         sizes = operand.dimensions[-len(lengths) :]
         wanted = (*lengths[:-1], lengths[-1] // 2 + 1) if form == "IRFFT" else lengths
         if sizes != wanted and not (lengths[-1] == 0 and sizes == lengths):
-            problem = f"the last dimensions have sizes {sizes}, not {wanted}"
-            self.refuse("C3", problem, "Pad or slice the operand, or give other lengths.")
+            problem = f"the last dimensions must have sizes {wanted}, not {sizes}"
+            self.refuse("C3", problem, "Pad or slice the operand, or pass other lengths.")
         return Shape(self._result_type(kind), self._result_sizes(operand.dimensions))
 
     def _result_type(self, kind: ElementType) -> ElementType:
@@ -90,7 +93,7 @@ class Fft(Operation):
         return transform(wide, self.fft_length, dimensions).astype(dtype)
 
     def transpose(self, cotangents, operands, linear):
-        # FFT and IFFT are symmetric. Where one element stands for two, it counts twice.
+        # FFT and IFFT are symmetric. An element of RFFT that represents two counts twice.
         if self.fft_type in ("FFT", "IFFT"):
             return (self(cotangents),)
         shape, lengths = array_shape(operands[0]), self.fft_length
@@ -117,7 +120,7 @@ class Fft(Operation):
 
 
 def _multiplicities(shape: Shape, length: int) -> Array:
-    """How many elements of a whole transform each element of a half one stands for."""
+    """Return how many elements of a whole transform each element of a half one represents."""
     count = shape.dimensions[-1]
     position, row = ops.iota(Shape("s32", (count,)), 0), Shape(shape.element_type, (count,))
     is_alone = (position == 0) | (position * 2 == length)

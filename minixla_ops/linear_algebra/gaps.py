@@ -1,4 +1,4 @@
-"""GapQuotient, and helpers of rules about eigenvalues and vectors in columns."""
+"""GapQuotient, and helpers for rules about eigenvalues and eigenvectors in columns."""
 
 import math
 
@@ -17,19 +17,19 @@ from minixla_ops.programs.computations import sum_over
 
 @register
 class GapQuotient(Div):
-    """operand / gap; where the gap is 0, 0 for an operand that is 0 and NaN for others.
+    """Element-wise operand / gap; if gap is 0, then 0 for a zero operand and NaN for others.
 
-    minixla: what derivatives of eigenvectors divide by.
+    minixla: the quotient in derivatives of eigenvectors.
 
-    Derivatives of eigenvectors are sums of what a change mixes, over distances of eigenvalues. Of
-    equal eigenvalues the vectors have a derivative only where nothing mixes them: a function of
-    other vectors keeps its derivative so.
+    Derivatives of eigenvectors divide mixing terms by distances of eigenvalues. For equal
+    eigenvalues, the eigenvectors have a derivative only if the change does not mix them. With this
+    quotient, functions of other eigenvectors keep their derivatives.
 
     Args:
-        operand, gap: arrays of one shape, of a float or complex type.
+        operand, gap: arrays with equal shapes and a float or complex type.
 
     Returns:
-        An array of that shape.
+        An array with that shape.
 
     Example:
         >>> ops.gap_quotient(np.float32([1, 0, 1]), np.float32([2, 0, 0]))
@@ -55,28 +55,28 @@ class GapQuotient(Div):
 
 
 def column_sums(value: Array) -> Array:
-    """The sums of the elements in each column."""
+    """Sum the elements of each column."""
     return sum_over(value, (array_shape(value).rank - 2,))
 
 
 def over_columns(value: Array, like: Shape) -> Array:
-    """A number for each column, repeated along the columns of matrices of shape `like`."""
+    """Repeat a value for each column along the columns of matrices with shape `like`."""
     kept = [index for index in range(like.rank) if index != like.rank - 2]
     return ops.broadcast_in_dim(value, like.dimensions, kept)
 
 
 def over_rows(value: Array, like: Shape) -> Array:
-    """A number for each row, repeated along the rows of matrices of shape `like`."""
+    """Repeat a value for each row along the rows of matrices with shape `like`."""
     return ops.broadcast_in_dim(value, like.dimensions, range(like.rank - 1))
 
 
 def off_diagonal(value: Array) -> Array:
-    """The elements outside of the diagonal; zeros there."""
+    """Set the elements on the diagonal to zero."""
     return ops.select(on_diagonal(array_shape(value)), full_like(value, 0), value)
 
 
 def gaps_between(values: Array, kind: ElementType) -> Array:
-    """The matrices of values[j] - values[i], as elements of `kind`; ones on the diagonals."""
+    """Return matrices of values[j] - values[i] with type `kind`, and ones on the diagonals."""
     shape = array_shape(values)
     like = Shape(shape.element_type, (*shape.dimensions, shape.dimensions[-1]))
     differences = over_columns(values, like) - over_rows(values, like)

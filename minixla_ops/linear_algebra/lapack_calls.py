@@ -8,19 +8,19 @@ from dataclasses import replace
 from minixla.core import Shape
 from minixla.core.sharding_rule import ABSENT, PASS_THROUGH, RuleBuilder, ShardingRule
 
-#: What the names of routines begin with, by element type.
+#: First letters of routine names, by element type.
 LETTERS = {"f32": "s", "f64": "d", "c64": "c", "c128": "z"}
 
 
 def lapack_layout(rank: int, batch: int) -> tuple[int, ...]:
-    """The layout of a row-major stack of column-major arrays, fastest dimension first."""
+    """Return the layout of a row-major stack of column-major arrays, fastest dimension first."""
     return (*range(batch, batch + rank), *reversed(range(batch)))
 
 
 def stack_rule(rule: RuleBuilder, batch: int, kind: str = PASS_THROUGH) -> ShardingRule:
-    """The rule of stacks along the first `batch` dimensions, which all of the arrays share.
+    """Build the rule of stacks along the first `batch` dimensions, shared by all arrays.
 
-    Each other dimension is a factor of this kind, and of one array.
+    Every other dimension is a separate factor of this kind.
     """
     count, every = len(rule.operand_sizes), [*rule.operand_sizes, *rule.result_sizes]
     for dimension, size in enumerate(every[0][:batch]):
@@ -34,6 +34,6 @@ def stack_rule(rule: RuleBuilder, batch: int, kind: str = PASS_THROUGH) -> Shard
 
 
 def sharding_hints(batch: int, shapes: Sequence[Shape], results: Sequence[Shape]) -> str:
-    """Says, to Shardy and GSPMD, that a stack may be split over devices and matrices may not."""
+    """Tell Shardy and GSPMD that a stack may be sharded over devices and matrices may not."""
     rule = stack_rule(RuleBuilder(shapes, tuple(results)), batch)
     return replace(rule, is_custom=True).hint(batch)

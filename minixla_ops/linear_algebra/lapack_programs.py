@@ -1,7 +1,7 @@
-"""Differentiable programs and tangents for LAPACK routines without an operation of their own.
+"""Differentiable programs and tangents for LAPACK routines that are not operations.
 
 A program takes the operands and the results of a routine. It computes the results again with
-operations that have derivatives, and reads only those results that no tangent reaches.
+differentiable operations, and reads only results that are constant for derivatives.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ Arrays = Sequence[Any]
 
 
 def orthogonal_product(operands: Arrays, results: Arrays, left: bool, transpose: bool) -> Arrays:
-    """ormqr, unmqr: Q c or c Q, with Q^H for Q where it is transposed."""
+    """Compute ormqr, unmqr: Q c or c Q, with Q^H for Q if `transpose`."""
     a, taus, c = operands
     shape = array_shape(a)
     size = shape.dimensions[-2]
@@ -47,7 +47,7 @@ def orthogonal_product(operands: Arrays, results: Arrays, left: bool, transpose:
 
 
 def pivoted_qr(operands: Arrays, results: Arrays) -> Arrays:
-    """geqp3: geqrf of the columns in the order that was found."""
+    """Compute geqp3: geqrf of the columns in pivoted order."""
     a, pivots = operands[0], results[1]
     moved = transposed(permuted(transposed(a), pivots - 1))
     factored, taus = ops.geqrf(moved)
@@ -55,12 +55,12 @@ def pivoted_qr(operands: Arrays, results: Arrays) -> Arrays:
 
 
 def hessenberg(operands: Arrays, results: Arrays) -> Arrays:
-    """gehrd: the Hessenberg form, below it vectors of reflections; their factors, info."""
+    """Compute gehrd: the Hessenberg form, vectors of reflections below it, factors, info."""
     return *_reduced(operands[0]), results[2]
 
 
 def _reduced(a: Array) -> tuple[Any, Any]:
-    """Reflections that take what is below the first subdiagonal away, from both sides."""
+    """Eliminate the elements below the first subdiagonal by reflections from both sides."""
     shape = array_shape(a)
     count = shape.dimensions[-1] - 1
     if count < 1:
@@ -79,7 +79,7 @@ def _reduced(a: Array) -> tuple[Any, Any]:
 
 
 def tridiagonal(operands: Arrays, results: Arrays, lower: bool) -> Arrays:
-    """sytrd, hetrd: the form and vectors in a triangle; diagonals, factors, info."""
+    """Compute sytrd, hetrd: the form and vectors in a triangle; diagonals, factors, info."""
     (a,), rank = operands, array_shape(operands[0]).rank
     ends = (rank - 2, rank - 1)
     half = a if lower else ops.rev(a, ends)
@@ -106,10 +106,10 @@ def _subdiagonal(value: Array) -> Array:
 
 
 def schur_tangents(tangent: Array, form: Array, vectors: Array) -> tuple[Any, Any]:
-    """Those of t and z in a = z t z^H, for eigenvalues that differ.
+    """Compute tangents of t and z in a = z t z^H, for distinct eigenvalues.
 
-    With z' = z x, where x is skew-Hermitian, t' = z^H a' z + t x - x t is 0 where t is. In a block
-    of two rows, whose diagonal elements are equal, their tangents are equal instead.
+    With z' = z x for a skew-Hermitian x, t' = z^H a' z + t x - x t is 0 where t is. The diagonal
+    elements of a 2 x 2 block are equal; there, their tangents must be equal instead.
     """
     moved = product(adjoint(vectors), product(tangent, vectors))
     shape = array_shape(form)
@@ -117,7 +117,7 @@ def schur_tangents(tangent: Array, form: Array, vectors: Array) -> tuple[Any, An
     places = [(i, j) for j in range(size) for i in range(j + 1, size)]
     if not places:
         return moved, zeros(array_shape(vectors))
-    # For each unknown of x a matrix that holds it, and what it adds to the equations.
+    # For each unknown of x, a matrix that contains it, and its term in the equations.
     basis = np.zeros((len(places), size, size), shape.dtype)
     for number, (i, j) in enumerate(places):
         basis[number, i, j] = 1
@@ -146,7 +146,7 @@ def schur_tangents(tangent: Array, form: Array, vectors: Array) -> tuple[Any, An
 
 
 def moved_imaginary_parts(of_form: Array, form: Array, parts: Array) -> Array:
-    """The tangents of the eigenvalues' imaginary parts, whose squares are -b c in a block."""
+    """Compute tangents of the eigenvalues' imaginary parts, whose squares are -b c in a block."""
     below, above = _subdiagonal(form), _subdiagonal(transposed(form))
     change = _subdiagonal(of_form) * above + below * _subdiagonal(transposed(of_form))
     shape = array_shape(parts)
@@ -159,9 +159,9 @@ def moved_imaginary_parts(of_form: Array, form: Array, parts: Array) -> Array:
 
 
 def _equations(values: Array, places: Sequence[tuple[int, int]], size: int, blocks: Array) -> Array:
-    """For each row of flat matrices what is 0: elements below the diagonal.
+    """Return, for each row of flat matrices, the terms that must be 0.
 
-    In a block it is the difference of the diagonal elements.
+    These are the elements below the diagonal, or the difference of a block's diagonal elements.
     """
     shape = array_shape(values)
     lower, apart = np.zeros((2, size * size, len(places)), shape.dtype)
@@ -176,7 +176,7 @@ def _equations(values: Array, places: Sequence[tuple[int, int]], size: int, bloc
         product(values, ops.broadcast_in_dim(x, wide, (len(wide) - 2, len(wide) - 1)))
         for x in (lower, apart)
     )
-    # Which equations are those of a block.
+    # Mark the equations of blocks.
     count = len(shape.dimensions) - 2
     ones = ops.convert_element_type(blocks, Shape("f32").element_type)
     ones = ops.reshape(ones, (*shape.dimensions[:-2], 1, size - 1))
@@ -190,7 +190,7 @@ def _equations(values: Array, places: Sequence[tuple[int, int]], size: int, bloc
     return ops.select(ops.ne(marks, zeros(array_shape(marks))), others, taken)
 
 
-#: By routine: the program, a function of operands, results and options.
+#: Programs by routine: functions of operands, results and options.
 PROGRAMS: dict[str, Callable[..., Arrays]] = {
     "gehrd": hessenberg,
     "geqp3": pivoted_qr,

@@ -1,7 +1,7 @@
-"""What LAPACK's routines compute, in NumPy, for stacks of matrices, in LAPACK's conventions.
+"""NumPy implementations of LAPACK routines for stacks of matrices, with LAPACK's conventions.
 
-A routine takes its arrays and gives the results in order, None for those that LAPACK leaves
-undefined. `info` is 0, or says what went wrong, for each matrix.
+A routine takes its arrays and returns the results in order, None for those that LAPACK leaves
+undefined. `info` is 0 or an error code for each matrix.
 Source: https://www.netlib.org/lapack/explore-html/.
 """
 
@@ -20,7 +20,7 @@ def _adjoint(matrix: np.ndarray) -> np.ndarray:
 
 
 def _in_each(function: Callable[[np.ndarray], Arrays], a: np.ndarray) -> Arrays:
-    """The results of a function for stacks of matrices, NaN where a matrix has none, and `info`."""
+    """Apply a function to stacks of matrices; return NaN results on failure, and `info`."""
     batch = a.shape[:-2]
     try:
         return *function(a), np.zeros(batch, np.int32)
@@ -39,14 +39,14 @@ def _or_nan(function: Callable[[np.ndarray], Arrays], matrix: np.ndarray) -> Arr
 
 
 def _lu(a: np.ndarray) -> Arrays:
-    """getrf: L and U in one matrix, the row that each row was exchanged with (from 1), info."""
+    """Compute getrf: L and U in one matrix, the row exchanged with each row (from 1), info."""
     lu = a.copy()
     rows, columns = a.shape[-2:]
     count = min(rows, columns)
     pivots = np.zeros((*a.shape[:-2], count), np.int32)
     info = np.zeros(a.shape[:-2], np.int32)
     for step in range(count):
-        # Of complex numbers LAPACK compares the sums of both parts.
+        # For complex numbers LAPACK compares the sums of the moduli of both parts.
         below: Any = lu[..., step:, step]
         size = np.abs(below.real) + np.abs(below.imag)
         chosen = np.nanargmax(np.where(np.isnan(size), -1, size), -1) + step
@@ -64,13 +64,13 @@ def _lu(a: np.ndarray) -> Arrays:
 
 
 def _qr(a: np.ndarray) -> Arrays:
-    """geqrf: R, below it the vectors of the reflections, and their factors."""
+    """Compute geqrf: R, the vectors of the reflections below it, and their factors."""
     transposed, factors = np.linalg.qr(a, mode="raw")
     return transposed.swapaxes(-1, -2), factors
 
 
 def _reflected(a: np.ndarray, factors: np.ndarray, c: np.ndarray, adjoint: bool) -> np.ndarray:
-    """The product of reflections 1 - factor v v^H, or its adjoint, with `c`."""
+    """Multiply reflections 1 - factor v v^H, or their adjoint, with `c`."""
     count = factors.shape[-1]
     for step in range(count) if adjoint else reversed(range(count)):
         vector = a[..., step].copy()
@@ -83,21 +83,21 @@ def _reflected(a: np.ndarray, factors: np.ndarray, c: np.ndarray, adjoint: bool)
 
 
 def _orthogonal(a: np.ndarray, factors: np.ndarray) -> Arrays:
-    """orgqr, ungqr: the columns of Q."""
+    """Compute orgqr, ungqr: the columns of Q."""
     return (_reflected(a, factors, np.broadcast_to(np.eye(*a.shape[-2:]), a.shape), False),)
 
 
 def _orthogonal_product(
     a: np.ndarray, factors: np.ndarray, c: np.ndarray, left: bool, transpose: bool
 ) -> Arrays:
-    """ormqr, unmqr: Q c, or c Q; with Q^H for Q where it is transposed."""
+    """Compute ormqr, unmqr: Q c, or c Q; with Q^H for Q if `transpose`."""
     if left:
         return (_reflected(a, factors, c, transpose),)
     return (_adjoint(_reflected(a, factors, _adjoint(c), not transpose)),)
 
 
 def _singular_values(a: np.ndarray, mode: Literal["A", "S", "N"]) -> Arrays:
-    """gesdd, gesvd: nothing, singular values, left vectors, adjoint right vectors, info."""
+    """Compute gesdd, gesvd: None, singular values, left vectors, adjoint right vectors, info."""
     if mode == "N":
         values, info = _in_each(lambda x: (np.linalg.svd(x, compute_uv=False),), a)
         return None, values, None, None, info
@@ -108,7 +108,7 @@ def _singular_values(a: np.ndarray, mode: Literal["A", "S", "N"]) -> Arrays:
 def _hermitian_eigenvalues(
     a: np.ndarray, mode: Literal["V", "N"], uplo: Literal["L", "U"]
 ) -> Arrays:
-    """syevd, heevd: eigenvectors, eigenvalues, info."""
+    """Compute syevd, heevd: eigenvectors, eigenvalues, info."""
     if mode == "N":
         values, info = _in_each(lambda x: (np.linalg.eigvalsh(x, uplo),), a)
         return None, values, info
@@ -119,7 +119,7 @@ def _hermitian_eigenvalues(
 def _eigenvalues(
     a: np.ndarray, compute_left: Literal["V", "N"], compute_right: Literal["V", "N"]
 ) -> Arrays:
-    """geev: eigenvalues (real and imaginary parts, if a is real), left, right vectors, info."""
+    """Compute geev: eigenvalues (both parts if a is real), left and right vectors, info."""
     left = right = None
     if compute_left == compute_right == "N":
         values, info = _in_each(lambda x: (np.linalg.eigvals(x),), a)
@@ -132,7 +132,7 @@ def _eigenvalues(
 
 
 def _left_vectors(right: np.ndarray) -> np.ndarray:
-    """Left eigenvectors, of length 1 with a real greatest component."""
+    """Return left eigenvectors of length 1 with a real greatest component."""
     rows, _ = _in_each(lambda x: (np.linalg.inv(x),), right)
     left = _adjoint(rows)
     left = left / np.linalg.norm(left, axis=-2, keepdims=True)
@@ -140,20 +140,20 @@ def _left_vectors(right: np.ndarray) -> np.ndarray:
     return left * (greatest.conj() / np.abs(greatest)) if np.iscomplexobj(left) else left
 
 
-# What NumPy has not SciPy does, matrix by matrix.
+# SciPy has the routines that NumPy lacks; it takes single matrices.
 
 
 def _by_scipy(name: str, arrays: Arrays, rank: int, take: Callable[..., Arrays]) -> Arrays:
-    """Results of a routine for stacks: of `rank` are the members of the first array.
+    """Run a SciPy routine on stacks; elements of the first array have rank `rank`.
 
-    `take` takes the routine and one member of each array, and gives what is wanted.
+    `take` gets the routine and one element of each array, and returns the results.
     """
-    from scipy.linalg import lapack  # loaded when it is needed: it takes its time
+    from scipy.linalg import lapack  # loaded on first use, as it is slow
 
     routine = getattr(lapack, ("z" if np.iscomplexobj(arrays[0]) else "d") + name)
     batch = arrays[0].shape[: arrays[0].ndim - rank]
     flat = [array.reshape(-1, *array.shape[len(batch) :]) for array in arrays]
-    # Of an empty stack the results have the shapes of those of ones.
+    # For an empty stack, get the shapes of the results from matrices of ones.
     members = zip(*flat, strict=True) if flat[0].size else [[np.ones(x.shape[1:]) for x in flat]]
     columns = [
         np.stack(column) for column in zip(*[take(routine, *x) for x in members], strict=True)
@@ -162,7 +162,7 @@ def _by_scipy(name: str, arrays: Arrays, rank: int, take: Callable[..., Arrays])
 
 
 def _schur(a: np.ndarray, mode: Literal["V", "N"], sort: Literal["N"]) -> Arrays:
-    """gees: the Schur form, its vectors, eigenvalues, how many were chosen, info."""
+    """Compute gees: the Schur form, its vectors, eigenvalues, the number of selected ones, info."""
     if not a.shape[-1]:
         empty, count = np.zeros(a.shape[:-1]), np.zeros(a.shape[:-2])
         return a, a, *[empty] * (1 if np.iscomplexobj(a) else 2), count, count
@@ -175,12 +175,12 @@ def _schur(a: np.ndarray, mode: Literal["V", "N"], sort: Literal["N"]) -> Arrays
 
 
 def _hessenberg(a: np.ndarray, low: np.ndarray, high: np.ndarray) -> Arrays:
-    """gehrd: the Hessenberg form, below it vectors of reflections; their factors, info."""
+    """Compute gehrd: the Hessenberg form, vectors of reflections below it, factors, info."""
     return _by_scipy("gehrd", [a], 2, lambda gehrd, matrix: gehrd(matrix))
 
 
 def _pivoted_qr(a: np.ndarray, pivots: np.ndarray) -> Arrays:
-    """geqp3: as geqrf, of a matrix whose columns are exchanged; their numbers, from 1."""
+    """Compute geqp3: geqrf of a matrix with pivoted columns; their 1-based indices, factors."""
 
     def take(geqp3: Callable[..., Arrays], matrix: np.ndarray) -> Arrays:
         factored, numbers, factors, *_ = geqp3(matrix)
@@ -192,7 +192,7 @@ def _pivoted_qr(a: np.ndarray, pivots: np.ndarray) -> Arrays:
 def _tridiagonal_solution(
     below: np.ndarray, diagonal: np.ndarray, above: np.ndarray, b: np.ndarray
 ) -> Arrays:
-    """gtsv: nothing, nothing, nothing, solutions, info. The first of `below` is not read."""
+    """Compute gtsv: three times None, solutions, info. The first of `below` is not read."""
 
     def take(gtsv: Callable[..., Arrays], *arrays: np.ndarray) -> Arrays:
         below, diagonal, above, b = arrays
@@ -202,12 +202,12 @@ def _tridiagonal_solution(
 
 
 def _tridiagonal(a: np.ndarray, uplo: Literal["L", "U"]) -> Arrays:
-    """sytrd, hetrd: the form, vectors of reflections in it; both diagonals, factors, info."""
+    """Compute sytrd, hetrd: the form with vectors of reflections; diagonals, factors, info."""
     name = "hetrd" if np.iscomplexobj(a) else "sytrd"
     return _by_scipy(name, [a], 2, lambda trd, matrix: trd(matrix, lower=int(uplo == "L")))
 
 
-#: By name, without the letter of the element type.
+#: Routines by name, without the letter of the element type.
 ROUTINES: dict[str, Callable[..., Arrays]] = {
     "gees": _schur,
     "geev": _eigenvalues,

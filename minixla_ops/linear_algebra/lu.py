@@ -1,4 +1,4 @@
-"""Lu: triangular factors of matrices, with row exchanges."""
+"""Lu: triangular factors of matrices, with row pivoting."""
 
 import math
 
@@ -25,19 +25,19 @@ from minixla_ops.programs.lowering import kept_program
 
 @register
 class Lu(Factorization):
-    """Triangular factors of matrices whose rows are exchanged: P a = l u.
+    """LU factorization of matrices with row pivoting: P a = l u. JAX: lax.linalg.lu.
 
-    Step i exchanges row i with the one below, or itself, that has the greatest element in column
-    i; of complex numbers the sums of the sizes of both parts are compared. JAX: lax.linalg.lu.
+    Step i exchanges row i with the row, from i on, that has the greatest element in column i. For
+    complex numbers, the sums of the moduli of both parts are compared.
 
     Args:
         a: an array [..., m, n] of f32, f64, c64 or c128.
 
     Returns:
-        lu: an array like a, with u in the upper triangle, l in the lower one; the diagonal of l is
-            ones, and is left out.
+        lu: an array like a, with u in the upper triangle and l in the lower one. The diagonal of l
+            is ones and is not stored.
         pivots: s32 [..., min(m, n)], the row that each row is exchanged with.
-        permutation: s32 [..., m], of the rows: a[permutation] = l u.
+        permutation: s32 [..., m], the permutation of the rows: a[permutation] = l u.
 
     Checks:
         (C1) a is an array of f32, f64, c64 or c128, of rank 2 or more.
@@ -68,12 +68,13 @@ class Lu(Factorization):
         return lu, pivots - 1, permutation
 
     def finish(self, lu: Array, pivots: Array, info: Array) -> tuple[Array, Array, Array]:
-        """The results, of what LAPACK's getrf gives: its rows count from 1."""
+        """Return the results from those of LAPACK's getrf, whose rows are 1-based."""
         return lu, pivots - 1, permutation_of(pivots - 1, array_shape(lu).dimensions[-2])
 
     def jvp(self, primals, tangents, results):
-        # l^-1 P a' u^-1 = l^-1 l' + u' u^-1, whose triangles are those of lower and of upper
-        # matrices; l and u are made square with an identity (de Hoog, Anderssen and Lukas,
+        # l^-1 P a' u^-1 = l^-1 l' + u' u^-1, a sum of a strictly lower and an upper triangular
+        # matrix.
+        # An identity completes l and u to square matrices (de Hoog, Anderssen and Lukas,
         # "Differentiation of matrix functionals using triangular factorization", 2011).
         lu, _, permutation = results
         shape = array_shape(lu)
@@ -95,7 +96,7 @@ lu = builder(Lu)
 
 
 def permutation_of(pivots: Array, size: int) -> Array:
-    """The permutation of `size` rows by exchanges of each of the first with one, in turn."""
+    """Return the permutation of `size` rows from exchanges of each of the first rows, in turn."""
     *batch, count = array_shape(pivots).dimensions
     shapes = Shape("s32", (size,)), Shape("s32", (count,))
     program, rows_ = kept_program(_exchanged, shapes), ops.iota(shapes[0], 0)

@@ -1,4 +1,4 @@
-"""Helpers of rules about stacks of matrices, which are in the last two dimensions."""
+"""Helpers for rules about stacks of matrices in the last two dimensions."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from minixla_ops.programs.computations import sum_over
 
 
 def transposed(value: Array) -> Array:
-    """The transposes."""
+    """Transpose the matrices."""
     rank = array_shape(value).rank
     return ops.transpose(value, (*range(rank - 2), rank - 1, rank - 2))
 
 
 def adjoint(value: Array) -> Array:
-    """The conjugate transposes."""
+    """Return the conjugate transposes."""
     return transposed(conjugate(value))
 
 
 def oriented(value: Array, transpose_a: str) -> Array:
-    """op(value), as TriangularSolve has it."""
+    """Return op(value), as defined by TriangularSolve."""
     if transpose_a == "NO_TRANSPOSE":
         return value
     return adjoint(value) if transpose_a == "ADJOINT" else transposed(value)
 
 
 def product(lhs: Array, rhs: Array) -> Array:
-    """The matrix products of two stacks with the same dimensions in front."""
+    """Multiply two stacks of matrices with the same batch dimensions."""
     rank = array_shape(lhs).rank
     batch = range(rank - 2)
     numbers = DotDimensionNumbers((rank - 1,), (rank - 2,), batch, batch)
@@ -43,7 +43,7 @@ def product(lhs: Array, rhs: Array) -> Array:
 def triangle(
     value: Array, lower: bool, strict: bool = False, other: ArrayLike | None = None
 ) -> Array:
-    """One triangle, with or without the diagonal; elsewhere `other`, by default zeros."""
+    """Keep one triangle, with or without the diagonal; `other`, by default zeros, elsewhere."""
     shape = array_shape(value)
     row, column = _positions(shape)
     pair = (column, row) if lower else (row, column)
@@ -52,17 +52,17 @@ def triangle(
 
 
 def identity(shape: Shape) -> Array:
-    """Ones on the diagonal, zeros elsewhere."""
+    """Return matrices with ones on the diagonal and zeros elsewhere."""
     return ops.convert_element_type(on_diagonal(shape), shape.element_type)
 
 
 def on_diagonal(shape: Shape) -> Array:
-    """Where the diagonals of matrices are, as pred."""
+    """Return a pred mask of the diagonals of matrices."""
     return _in_each(ops.eq(*_positions(shape)), shape)
 
 
 def diagonal(value: Array) -> Array:
-    """The diagonals."""
+    """Return the diagonals."""
     k = min(array_shape(value).dimensions[-2:])
     value = columns(rows(value, 0, k), 0, k)
     shape = array_shape(value)
@@ -70,22 +70,22 @@ def diagonal(value: Array) -> Array:
 
 
 def columns(value: Array, start: int, stop: int) -> Array:
-    """Some columns."""
+    """Return some columns."""
     return ops.slice_in_dim(value, start, stop, array_shape(value).rank - 1)
 
 
 def rows(value: Array, start: int, stop: int) -> Array:
-    """Some rows."""
+    """Return some rows."""
     return ops.slice_in_dim(value, start, stop, array_shape(value).rank - 2)
 
 
 def joined(parts: Sequence[ArrayLike], dimension: int) -> Array:
-    """Blocks side by side in the last dimension (-1), or one below the other (-2)."""
+    """Join blocks along the last dimension (-1), or along the one before it (-2)."""
     return ops.concat_in_dim(parts, array_shape(parts[0]).rank + dimension)
 
 
 def permuted(value: Array, permutation: Array) -> Array:
-    """The rows of matrices in another order."""
+    """Permute the rows of matrices."""
     shape = array_shape(value)
     if not shape.size:
         return value
@@ -95,7 +95,7 @@ def permuted(value: Array, permutation: Array) -> Array:
 
 
 def nan_unless(is_found: Array, value: Array) -> Array:
-    """`value`, NaN in the members of a stack for which `found`, a pred each, does not hold."""
+    """Return `value` with NaN in matrices for which `is_found` is false."""
     sizes = array_shape(value).dimensions
     is_found = ops.broadcast_in_dim(is_found, sizes, range(array_shape(is_found).rank))
     return ops.select(is_found, value, full_like(value, math.nan))
@@ -111,5 +111,5 @@ def _compared(strict: bool, lhs: Array, rhs: Array) -> Array:
 
 
 def _in_each(matrix: Array, shape: Shape) -> Array:
-    """A matrix for each member of a stack."""
+    """Broadcast a matrix to each element of a stack."""
     return ops.broadcast_in_dim(matrix, shape.dimensions, (shape.rank - 2, shape.rank - 1))

@@ -1,4 +1,4 @@
-"""Calls of libraries of linear algebra, LAPACK's and cuSOLVER's, that replace operations."""
+"""Calls of LAPACK and cuSOLVER that replace operations."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,13 +12,13 @@ from minixla_ops.linear_algebra.lapack_calls import lapack_layout, sharding_hint
 
 
 class MatrixCall(Operation):
-    """A call of compiled code for stacks of column-major matrices.
+    """A call of compiled code on stacks of column-major matrices.
 
     Attributes:
-        target: the name of the code.
+        target: the target name of the code.
         config: the attributes of the call in MLIR's notation.
         results: the shapes of the results.
-        over: the operand over which LAPACK writes its first result, if they have the same shape.
+        over: the operand that LAPACK overwrites with its first result if their shapes are equal.
     """
 
     operands = ("operands...",)
@@ -31,7 +31,7 @@ class MatrixCall(Operation):
         return as_results(self.results)
 
     def stablehlo(self, emit, operands, shapes, results):
-        # In other memory the code would copy the operand there; XLA does so where it is read later.
+        # Otherwise, the code would copy the operand; XLA copies it only if it is read later.
         is_in_place = self.target.startswith("lapack_") and results[0] is shapes[self.over]
         batch = shapes[0].rank - 2
         layouts = [
@@ -60,11 +60,11 @@ def library_call(
     """Call a routine of a library and return its results.
 
     Args:
-        target: the name of the code.
+        target: the target name of the code.
         options: the attributes of the call, each in MLIR's notation.
         operands: stacks of matrices.
         results: the shapes of the results.
-        over: the operand over which LAPACK may write the first result.
+        over: the operand that LAPACK may overwrite with the first result.
     """
     config = ", ".join([f"{name} = {text}" for name, text in options.items()])
     call = MatrixCall(target, config, tuple(results), over)

@@ -1,4 +1,4 @@
-"""Qr: orthogonal and triangular factors of matrices; reflections, of which Q is made."""
+"""Qr: orthogonal and triangular factors of matrices; and the reflections that compose Q."""
 
 from collections.abc import Callable
 from typing import ClassVar
@@ -28,9 +28,9 @@ from minixla_ops.programs.lowering import Lowered
 
 
 class _Reflections(Factorization, Lowered):
-    """Base class of reflections: libraries compute them, and a composition differentiates them."""
+    """Base class of reflections: libraries compute them, and a lowering differentiates them."""
 
-    #: The routine's name for real and for complex numbers.
+    #: Names of the routine for real and for complex numbers.
     routines: ClassVar[tuple[str, str]]
 
     def stablehlo(self, emit, operands, shapes, results):
@@ -42,16 +42,17 @@ class _Reflections(Factorization, Lowered):
 
 @register
 class Geqrf(_Reflections):
-    """Reflections that make matrices triangular: a = h r, for `householder_product` h.
+    """Reflections that make matrices triangular: a = h r. JAX: lax.linalg.geqrf.
 
-    Reflection i is 1 - tau v v^H, where v is 0 before element i, which is 1. JAX: lax.linalg.geqrf.
+    h is `householder_product` of the results. Reflection i is 1 - tau v v^H, where v is 0 before
+    element i and 1 at element i.
 
     Args:
         a: an array [..., m, n] of f32, f64, c64 or c128.
 
     Returns:
-        a: an array like a, with r in the upper triangle, and the elements of v after element i in
-            column i below.
+        a: an array like a, with r in the upper triangle. Below, column i has the elements of v
+            after element i.
         taus: an array [..., min(m, n)] of the factors tau.
 
     Checks:
@@ -72,7 +73,7 @@ class Geqrf(_Reflections):
         return a, a.with_dimensions((*a.dimensions[:-2], min(a.dimensions[-2:])))
 
     def lowered(self, a):
-        # As LAPACK's geqr2.
+        # Like LAPACK's geqr2.
         def step(at: Array, a: Array) -> tuple[Array, Array]:
             column = selected_rows(ops.eq, a, -1, at)
             tau, vector, whole = reflection_of(a, at, at)
@@ -90,13 +91,13 @@ class Geqrf(_Reflections):
 
 @register
 class HouseholderProduct(_Reflections):
-    """The product of reflections, as Geqrf gives them: its first columns.
+    """Multiply the reflections of Geqrf, and return the first columns of the product.
 
     JAX: lax.linalg.householder_product.
 
     Args:
         a: an array [..., m, n] of f32, f64, c64 or c128, the vectors below the diagonal.
-        taus: an array [..., k] of the same type, the factors of the reflections.
+        taus: an array [..., k] with the same type, the factors of the reflections.
 
     Returns:
         The first n columns of the product of k reflections, an array like a.
@@ -104,8 +105,8 @@ class HouseholderProduct(_Reflections):
     Checks:
         (C1) a is an array of f32, f64, c64 or c128, of rank 2 or more, with at least as many rows
             as columns.
-        (C2) taus has the type and the dimensions in front of a, and at most as many elements as a
-            has columns.
+        (C2) taus has the type and the batch dimensions of a, and at most one element for each
+            column of a.
 
     Example:
         >>> a, taus = ops.geqrf(np.float32([[3, 1], [4, 2]]))
@@ -122,13 +123,15 @@ class HouseholderProduct(_Reflections):
         self.check_matrices(a)
         *batch, m, n = a.dimensions
         if m < n:
-            self.refuse("C1", "a has more columns than rows", "Take the first columns only.")
+            self.refuse(
+                "C1", "a must have at least as many rows as columns", "Take the first columns only."
+            )
         types, batches = (a.element_type, taus.element_type), (batch, [*taus.dimensions[:-1]])
         if types[0] is not types[1] or not taus.rank or batches[0] != batches[1]:
-            problem = "a and taus differ in type or in the dimensions in front"
-            self.refuse("C2", problem, "Give what geqrf gives.")
+            problem = "a and taus must have equal types and batch dimensions"
+            self.refuse("C2", problem, "Pass the results of geqrf.")
         if taus.dimensions[-1] > n:
-            problem = "there are more reflections than columns"
+            problem = "taus must not have more elements than a has columns"
             self.refuse("C2", problem, "Each column below the diagonal is a reflection's vector.")
         return a
 
@@ -148,10 +151,10 @@ class HouseholderProduct(_Reflections):
 
 
 def reflection_of(a: Array, at: Array, row: Array) -> tuple[Array, Array, Array]:
-    """The reflection that takes column `at` to 0 below a row, in LAPACK's convention.
+    """Return the reflection that zeroes column `at` below a row, in LAPACK's convention.
 
     Returns:
-        Its factor tau, its vector v, and the column with what is kept of it, and v below the row.
+        Its factor tau, its vector v, and the new column with v below the row.
     """
     projection = _sum(a * selected_rows(ops.eq, a, -1, at), -1)
     alpha, below = (
@@ -171,7 +174,7 @@ def reflection_of(a: Array, at: Array, row: Array) -> tuple[Array, Array, Array]
 
 
 def selected_rows(compare: Callable[..., Array], matrix: Array, dimension: int, at: Array) -> Array:
-    """1 in the columns (-1) or rows (-2) whose numbers compare so with `at`, 0 in the others."""
+    """Return 1 in columns (-1) or rows (-2) whose index compares with `at`, 0 in the others."""
     shape = array_shape(matrix)
     sizes = [1] * shape.rank
     sizes[dimension] = shape.dimensions[dimension]
@@ -181,7 +184,7 @@ def selected_rows(compare: Callable[..., Array], matrix: Array, dimension: int, 
 
 
 def _sum(value: Array, dimension: int) -> Array:
-    """The sums along a dimension, which stays with size 1."""
+    """Sum along a dimension, which is kept with size 1."""
     sizes = [*array_shape(value).dimensions]
     sizes[dimension] = 1
     return ops.reshape(sum_over(value, (len(sizes) + dimension,)), sizes)
@@ -195,11 +198,11 @@ def _where(flags: Array, value: Array, other: ArrayLike) -> Array:
 
 @register
 class Qr(Factorization, Lowered):
-    """Orthogonal and upper triangular factors: a = q r. JAX: lax.linalg.qr.
+    """QR factorization, with orthogonal and upper triangular factors: a = q r. JAX: lax.linalg.qr.
 
     Args:
         a: an array [..., m, n] of f32, f64, c64 or c128.
-        full_matrices: whether q is square, else it has min(m, n) columns.
+        full_matrices: whether q is square; else it has min(m, n) columns.
 
     Returns:
         q: an array [..., m, m], or [..., m, min(m, n)], with orthonormal columns.
@@ -249,7 +252,7 @@ class Qr(Factorization, Lowered):
         m, n = array_shape(a).dimensions[-2:]
         k = min(m, n)
         of_q, of_r = _thin_tangents(columns(q, 0, k), _square(r, k), columns(tangent, 0, k))
-        if m < n:  # q r_2 = a_2, where q is that of the square part
+        if m < n:  # q r_2 = a_2, with q of the square part
             moved = product(adjoint(of_q), columns(a, m, n))
             moved = moved + product(adjoint(q), columns(tangent, m, n))
             return of_q, joined([of_r, moved], -1)
@@ -268,7 +271,7 @@ def _square(value: Array, size: int) -> Array:
 
 
 def _thin_tangents(q: Array, r: Array, tangent: Array) -> tuple[Array, Array]:
-    """Those of q and r for matrices with as many rows as columns or more.
+    """Compute tangents of q and r for matrices with at least as many rows as columns.
 
     q^H q' is skew-Hermitian, with the lower triangle of q^H a' r^-1 (Walter and Lehmann,
     "Algorithmic differentiation of linear algebra functions", 2010).
@@ -285,7 +288,7 @@ def _thin_tangents(q: Array, r: Array, tangent: Array) -> tuple[Array, Array]:
 
 
 def _completed_tangent(q: Array, of_q: Array) -> Array:
-    """That of the columns of q that a does not determine, as the reflections choose them.
+    """Compute the tangent of the columns of q that a does not determine.
 
     Source: Roberts and Roberts, "QR and LQ decomposition matrix backpropagation algorithms for
     square, wide, and deep matrices", 2020; equations 32 and 33 of arXiv 2409.13374.

@@ -1,4 +1,4 @@
-"""Linear systems: what their operations share; those by triangular factors, and by eigenvectors."""
+"""Base class of linear systems; solvers by triangular factors and by eigenvectors."""
 
 from typing import Any
 
@@ -20,19 +20,19 @@ TRANSPOSE_A: Any = attribute(
 
 
 class LinearSystem(Operation):
-    """Base class: solves op(a) x = b, or x op(a) = b, for a first operand a and a last one b.
+    """Base class that solves op(a) x = b, or x op(a) = b, for the first operand a and the last b.
 
-    Members have an attribute `transpose_a`, which says what op is, and may have `left_side`, which
-    says whether op(a) stands left of x.
+    Subclasses have an attribute `transpose_a`, which selects op. They may have `left_side`, which
+    says whether op(a) is left of x.
     """
 
     @property
     def is_left(self) -> bool:
-        """Whether op(a) stands left of x."""
+        """True if op(a) is left of x."""
         return self.values.get("left_side", True)
 
     def read(self, a: Array) -> Any:
-        """The part of `a` that is read."""
+        """Return the part of `a` that is read."""
         return a
 
     def _product(self, of_a: Array, of_x: Array) -> Array:
@@ -66,7 +66,7 @@ class LinearSystem(Operation):
         size = batch_dimensions.batch_size(operands, dimensions)
         if size == 0 or any(place is not None for place in places):
             return self(*batch_dimensions.to_front(operands, dimensions)[0]), 0
-        # More columns, or rows, for the same matrix.
+        # Merge the batch into the columns, or rows, for the same matrix.
         at = array_shape(coefficients[0]).rank - 2 + self.is_left
         merged = batch_dimensions.merge_dimension(b, b_at, at)
         return batch_dimensions.split_dimension(self(*coefficients, merged), at, size), at
@@ -74,29 +74,29 @@ class LinearSystem(Operation):
 
 @register
 class LuSolve(LinearSystem, Lowered):
-    """Solves op(a) x = b by the factors of a that `lu` gives, which are computed once.
+    """Solve op(a) x = b with the factors of a from `lu`, which are computed once.
 
-    JAX: scipy.linalg.lu_solve, with derivatives of its own.
+    JAX: scipy.linalg.lu_solve, with custom derivatives.
 
-    Derivatives are those of x by a and b, and solve with the same factors: of lu and permutation,
-    which are taken to be those of a, there are none. Give them as constants, the factors of
-    `mx.stop_gradient(a)`, or their own derivative is computed in vain.
+    Derivatives are those of x with respect to a and b, and solve with the same factors. Values of
+    lu and permutation must be the factors of a, and have no derivatives. Pass them as constants,
+    the factors of `mx.stop_gradient(a)`, to avoid computing their derivatives in vain.
 
     Args:
         a: an array [..., m, m] of f32, f64, c64 or c128.
         lu: its factors, an array like a.
-        permutation: s32 [..., m], that of its rows.
-        b: an array [..., m, k] of the type of a.
+        permutation: s32 [..., m], the permutation of its rows.
+        b: an array [..., m, k] with the type of a.
         transpose_a: op(a) is a (`NO_TRANSPOSE`), its transpose (`TRANSPOSE`) or its conjugate
             transpose (`ADJOINT`).
 
     Returns:
-        x, of the shape of b.
+        x, with the shape of b.
 
     Checks:
-        (C1) lu has the shape of a, whose last two dimensions are equal in size.
-        (C2) permutation is s32 and has the dimensions of a but the last.
-        (C3) b has the type of a, and its dimensions but the last.
+        (C1) lu has the shape of a, whose last two dimensions have equal sizes.
+        (C2) permutation is s32 and has the dimensions of a except the last.
+        (C3) b has the type of a, and its dimensions except the last.
 
     Example:
         >>> a, b = np.float32([[1, 2], [4, 4]]), np.float32([[5], [12]])
@@ -113,11 +113,19 @@ class LuSolve(LinearSystem, Lowered):
 
     def shape(self, a, lu, permutation, b):
         if lu is not a or a.rank < 2 or a.dimensions[-1] != a.dimensions[-2]:
-            self.refuse("C1", "a and lu are not square matrices of one shape", "Give lu(a)'s.")
+            self.refuse(
+                "C1",
+                "a and lu must be square matrices with equal shapes",
+                "Pass the results of lu(a).",
+            )
         if permutation is not Shape("s32", a.dimensions[:-1]):
-            self.refuse("C2", "permutation does not fit a", "Give lu(a)'s.")
+            self.refuse(
+                "C2",
+                "permutation must have one s32 for each row of a",
+                "Pass the results of lu(a).",
+            )
         if b.element_type is not a.element_type or b.dimensions[:-1] != a.dimensions[:-1]:
-            self.refuse("C3", "a and b differ in type, rows or batch dimensions")
+            self.refuse("C3", "a and b must have equal types, rows and batch dimensions")
         return b
 
     def lowered(self, a, lu, permutation, b):
@@ -129,12 +137,12 @@ lu_solve = builder(LuSolve)
 
 @register
 class LyapunovSolve(LinearSystem, Lowered):
-    """Solves op(p) x + x op(p) = c for Hermitian p, whose eigenvalues and vectors are known.
+    """Solve op(p) x + x op(p) = c for Hermitian p with known eigenvalues and eigenvectors.
 
-    minixla: linalg.solve_continuous_lyapunov of SciPy for Hermitian matrices.
+    minixla: SciPy's linalg.solve_continuous_lyapunov for Hermitian matrices.
 
-    Derivatives are those of x by p and c, and solve with the same vectors, as those of `lu_solve`
-    do with the same factors. They contain no differences of eigenvalues: equal ones are no matter.
+    Derivatives are those of x with respect to p and c, and solve with the same eigenvectors, like
+    those of `lu_solve`. They do not contain differences of eigenvalues, so equal ones are allowed.
 
     Args:
         p: Hermitian matrices [..., n, n] of f32, f64, c64 or c128, p = v diag(w) v^H.
@@ -144,10 +152,10 @@ class LyapunovSolve(LinearSystem, Lowered):
         transpose_a: op(p) is p (`NO_TRANSPOSE`, `ADJOINT`) or its transpose (`TRANSPOSE`).
 
     Returns:
-        x, an array like p; of what a sum that is 0 would divide 0 where that is 0, and else NaN.
+        x, an array like p. A term divided by a sum of 0 is 0 if the term is 0, else NaN.
 
     Checks:
-        (C1) all have the shape of p, whose last two dimensions are equal in size.
+        (C1) all have the shape of p, whose last two dimensions have equal sizes.
 
     Example:
         >>> p, v = np.float32([[1, 0], [0, 3]]), np.eye(2, dtype=np.float32)
@@ -165,7 +173,7 @@ class LyapunovSolve(LinearSystem, Lowered):
         p = operands[0]
         is_square = p.rank >= 2 and p.dimensions[-1] == p.dimensions[-2]
         if not is_square or any(operand is not p for operand in operands):
-            self.refuse("C1", "they are not square matrices of one shape")
+            self.refuse("C1", "operands must be square matrices with equal shapes")
         return p
 
     def _product(self, of_a: Array, of_x: Array) -> Array:
@@ -191,7 +199,7 @@ lyapunov_solve = builder(LyapunovSolve)
 def solve_by_lu(
     lu: Array, permutation: Array, b: Array, transpose_a: str = "NO_TRANSPOSE"
 ) -> Array:
-    """The x with op(a) x = b, by the factors of a; op as TriangularSolve has it."""
+    """Solve op(a) x = b with the factors of a; op is defined by TriangularSolve."""
     if transpose_a == "NO_TRANSPOSE":
         moved = ops.triangular_solve(lu, permuted(b, permutation), True, True, True)
         return ops.triangular_solve(lu, moved, True, False)

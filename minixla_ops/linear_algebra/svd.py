@@ -12,26 +12,26 @@ from minixla_ops.linear_algebra.matrices import adjoint, columns, diagonal, join
 
 @register
 class Svd(ValuesAndVectors):
-    """Singular values and vectors of matrices: a = u diag(s) vh. JAX: lax.linalg.svd.
+    """Singular value decomposition of matrices: a = u diag(s) vh. JAX: lax.linalg.svd.
 
-    Columns of u, and rows of vh, have length 1 and are orthogonal to each other; signs (of complex
-    vectors phases) are up to the backend, and so are bases that belong to equal singular values.
+    The columns of u and the rows of vh are orthonormal. Their signs (or phases, if complex) depend
+    on the backend, and so do bases for equal singular values.
 
-    Derivatives of singular values contain no differences of these: those of sums over equal ones
-    are right, and where a value is 0, in which it has a kink, it is the derivative from one side.
-    Derivatives of vectors divide by differences of values, and for m != n by values. Where two
-    values are equal, or one is 0, the vectors that belong to them have no derivative and it is
-    NaN, but for changes that do not mix them. What `full_matrices` adds has no derivative of its
-    own: these columns only stay orthogonal to the others.
+    Derivatives of singular values do not contain differences of singular values. For equal values,
+    derivatives of their sum are correct. At 0, where a value has a kink, it is a one-sided
+    derivative. Derivatives of vectors divide by differences of values, and for m != n by values. If
+    two values are equal, or one is 0, their vectors have no derivative: it is NaN, except for
+    changes that do not mix them. The columns that `full_matrices` adds have no derivative of their
+    own: they only remain orthogonal to the others.
 
     Args:
-        a: an array [..., m, n] of f32, f64, c64 or c128; k is the smaller one of m and n.
+        a: an array [..., m, n] of f32, f64, c64 or c128; k is min(m, n).
         full_matrices: whether u has m columns and vh n rows; else both have k.
-        vectors: whether u and vh are computed; else the values are the only result.
+        vectors: whether to compute u and vh; else the values are the only result.
 
     Returns:
         u: the left singular vectors, [..., m, m] or [..., m, k].
-        s: the singular values [..., k], real, in descending order; NaN where they are not found.
+        s: the singular values [..., k], real, in descending order; NaN if the algorithm fails.
         vh: the conjugate right singular vectors in its rows, [..., n, n] or [..., k, n].
 
     Checks:
@@ -62,7 +62,7 @@ class Svd(ValuesAndVectors):
         return self.wanted(u, s, vh)
 
     def library_shapes(self, a: Shape, is_full: bool) -> tuple[Shape, ...]:
-        """Return the shapes of u, s, v, vh and info, all vectors with `is_full`."""
+        """Return the shapes of u, s, v, vh and info; with `is_full`, of all vectors."""
         *batch, m, n = a.dimensions
         k = min(m, n)
         left, right = (m, n) if is_full else (k, k)
@@ -74,16 +74,17 @@ class Svd(ValuesAndVectors):
     def finish(
         self, a: Array, s: Array, u: Array, vh: Array, info: Array
     ) -> Array | tuple[Array, ...]:
-        """Return the results for those of the library."""
+        """Return the results from the results of the library."""
         return self.where_found(info, u, s, vh)
 
     def lapack_options(self) -> dict[str, str]:
-        """The attributes of LAPACK's gesdd."""
+        """Return the attributes of LAPACK's gesdd."""
         return {"mode": ("A" if self.full_matrices else "S") if self.vectors else "N"}
 
     def jvp(self, primals, tangents, results):
-        # With c = u^H a' v, s' = diag(c), and u and v turn by the parts of c that are Hermitian and
-        # skew, over differences and sums of values: for v the latter has the other sign.
+        # With c = u^H a' v, s' = diag(c). Vectors u and v rotate by the Hermitian and
+        # skew-Hermitian parts of c, divided by differences and sums of values. For v, the sign of
+        # the latter is reversed.
         (u, s, vh), (tangent,) = results, tangents
         k = array_shape(s).dimensions[-1]
         left, right = columns(u, 0, k), adjoint(rows(vh, 0, k))
@@ -96,19 +97,20 @@ class Svd(ValuesAndVectors):
         twisted = ops.gap_quotient(skew, ops.convert_element_type(sums, shape.element_type))
         of_u = _turned(u, turned + twisted, moved, s)
         of_v = _turned(adjoint(vh), turned - twisted, back, s)
-        # At 0 it is 0, as that of a norm is: the backend's vectors have any sign.
+        # At 0 it is 0, like the derivative of a norm: the signs of the backend's vectors are
+        # arbitrary.
         of_s = ops.select(s == 0, full_like(s, 0), ops.real(diagonal(changed)))
         return of_u, of_s, adjoint(of_v)
 
 
 def _turned(vectors: Array, within: Array, moved: Array, s: Array) -> Array:
-    """The tangent of vectors of which the first turn `within` their space and are moved out of it.
+    """Compute the tangent of vectors; the first rotate `within` their space and move out of it.
 
     Args:
-        vectors: one of them in each column.
-        within: by which amounts of each other the first ones change.
-        moved: for each of the first what changes it, times the number in s.
-        s: these numbers.
+        vectors: one vector in each column.
+        within: the amounts of each other by which the first vectors change.
+        moved: for each of the first vectors, its change times the scalar in s.
+        s: these scalars.
     """
     (m, count), k = array_shape(vectors).dimensions[-2:], array_shape(within).dimensions[-1]
     if m == k:
@@ -124,7 +126,7 @@ def _turned(vectors: Array, within: Array, moved: Array, s: Array) -> Array:
 
 
 def _over(value: Array, s: Array) -> Array:
-    """Columns divided by numbers."""
+    """Divide columns by scalars."""
     shape = array_shape(value)
     return ops.gap_quotient(
         value, ops.convert_element_type(over_columns(s, shape), shape.element_type)

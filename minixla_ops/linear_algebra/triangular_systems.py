@@ -30,19 +30,19 @@ def wide_type(value: object) -> ElementType:
 
 
 class MatrixOperation(Operation):
-    """Base class: of stacks of matrices of floats or complex numbers, in two last dimensions.
+    """Base class of operations on stacks of matrices of floats or complex numbers.
 
     Types narrower than f32 are computed in f32 and rounded once.
     """
 
     def check_matrix(self, a: Shape) -> None:
-        """Raises ShapeError unless `a` is a stack of square matrices of inexact numbers."""
+        """Raise ShapeError unless `a` is a stack of square matrices with an inexact type."""
         if not a.element_type.is_inexact:
-            problem = f"{a.element_type} is neither a float nor a complex type"
+            problem = f"a must have a float or complex type, not {a.element_type}"
             self.refuse("C1", problem, "Convert with convert_element_type.")
         if a.rank < 2 or a.dimensions[-1] != a.dimensions[-2]:
-            problem = "a is not a square matrix, or a stack of such"
-            self.refuse("C1", problem, "The last two dimensions of a must be equal in size.")
+            problem = "a must be a square matrix or a stack of square matrices"
+            self.refuse("C1", problem, "The last two dimensions of a must have equal sizes.")
 
     def stablehlo(self, emit, operands, shapes, results):
         (result,) = results
@@ -55,28 +55,28 @@ class MatrixOperation(Operation):
         return emit_converted(emit, names, [wide_result], results)
 
     def finish(self, result: Array) -> Array:
-        """Return the result for that of StableHLO's operation or of a library."""
+        """Return the result from that of StableHLO's operation or of a library."""
         return result
 
 
 @register
 class Cholesky(MatrixOperation):
-    """The Cholesky factor of Hermitian positive definite matrices. XLA: Cholesky.
+    """Cholesky factor of Hermitian positive definite matrices. XLA: Cholesky.
 
-    lower: a = l l^H with l lower triangular; else a = u^H u with u upper triangular. Only that
-    triangle of `a` is read, and only the real parts of its diagonal. The result's other triangle
-    is zero; where a matrix is not positive definite, its triangle is NaN (XLA: the last element,
-    if that alone has no root).
+    With `lower`, a = l l^H and l is lower triangular; else a = u^H u and u is upper triangular.
+    Only that triangle of `a` is read, and only the real parts of its diagonal. The other triangle
+    of the result is zero. If a matrix is not positive definite, the triangle is NaN. XLA sets only
+    the last element to NaN if only that one has no root.
 
     Args:
-        a: an array [..., n, n] of floats or complex numbers, of which one triangle is read.
-        lower: whether that is the lower one, and a = l l^H; else a = u^H u.
+        a: an array [..., n, n] of floats or complex numbers; only one triangle is read.
+        lower: whether to read the lower triangle, and return l; else u.
 
     Returns:
-        l or u, the other triangle zero; NaN where a matrix is not positive definite.
+        l or u, the other triangle zero; NaN if a matrix is not positive definite.
 
     Checks:
-        (C1) a has a float or complex type, and two last dimensions of equal size.
+        (C1) a has a float or complex type, and its last two dimensions have equal sizes.
 
     Example:
         >>> ops.cholesky(np.float32([[4, 2], [2, 5]]))
@@ -100,12 +100,12 @@ class Cholesky(MatrixOperation):
         return cast(_cholesky(wide.swapaxes(-1, -2).conj()).swapaxes(-1, -2).conj(), kind)
 
     def finish(self, result, failed=None):
-        if failed is not None:  # a library says which matrices have no factor
+        if failed is not None:  # a library's flags for matrices without factor
             result = nan_unless(failed == 0, result)
         return triangle(result, self.lower)
 
     def lapack_options(self) -> dict[str, str]:
-        """The attributes of LAPACK's potrf."""
+        """Return the attributes of LAPACK's potrf."""
         return {"uplo": "L" if self.lower else "U"}
 
     def jvp(self, primals, tangents, results):
@@ -126,7 +126,7 @@ class Cholesky(MatrixOperation):
 
 
 def _hermitian(value: Array) -> Array:
-    """The Hermitian matrices of these lower triangles, and of the real parts of their diagonals."""
+    """Build Hermitian matrices from lower triangles and the real parts of their diagonals."""
     if array_shape(value).element_type.is_complex:
         half = _half(value)
         return half + adjoint(half)
@@ -134,12 +134,12 @@ def _hermitian(value: Array) -> Array:
 
 
 def _half(value: Array) -> Array:
-    """The lower triangle with half of the diagonal."""
+    """Return the lower triangle with half of the diagonal."""
     return (triangle(value, True) + triangle(value, True, strict=True)) * 0.5
 
 
 def _cholesky(a: np.ndarray) -> np.ndarray:
-    """The factors of stacked matrices; NaN in the lower triangle where there is none."""
+    """Return the factors of stacked matrices; NaN in the lower triangle on failure."""
     try:
         return np.linalg.cholesky(a)
     except np.linalg.LinAlgError:
@@ -150,22 +150,22 @@ def _cholesky(a: np.ndarray) -> np.ndarray:
 
 @register
 class TriangularSolve(MatrixOperation, LinearSystem):
-    """Solves op(a) x = b, or x op(a) = b, for triangular matrices a. XLA: TriangularSolve.
+    """Solve op(a) x = b, or x op(a) = b, for triangular matrices a. XLA: TriangularSolve.
 
     Args:
-        a: an array [..., m, m] of floats or complex numbers, of which one triangle is read.
-        b: an array of the same type, [..., m, k] with `left_side`, else [..., k, m].
-        left_side: whether op(a) stands left of x.
-        lower: whether a is lower triangular, else upper.
-        unit_diagonal: whether to take the diagonal of a as ones, and not read it.
+        a: an array [..., m, m] of floats or complex numbers; only one triangle is read.
+        b: an array with the same type, [..., m, k] with `left_side`, else [..., k, m].
+        left_side: whether op(a) is left of x.
+        lower: whether a is lower triangular; else upper.
+        unit_diagonal: whether to assume ones on the diagonal of a, and not read it.
         transpose_a: op(a) is a (`NO_TRANSPOSE`), its transpose (`TRANSPOSE`) or its conjugate
             transpose (`ADJOINT`).
 
     Returns:
-        x, of the shape of b.
+        x, with the shape of b.
 
     Checks:
-        (C1) a has a float or complex type, and two last dimensions of equal size.
+        (C1) a has a float or complex type, and its last two dimensions have equal sizes.
         (C2) b has the type, the rank and the batch dimensions of a.
         (C3) b has as many rows (columns, without left_side) as a.
 
@@ -188,9 +188,9 @@ class TriangularSolve(MatrixOperation, LinearSystem):
         self.check_matrix(a)
         types, batches = (a.element_type, b.element_type), (a.dimensions[:-2], b.dimensions[:-2])
         if types[0] is not types[1] or a.rank != b.rank or batches[0] != batches[1]:
-            self.refuse("C2", "a and b differ in type or batch dimensions")
+            self.refuse("C2", "a and b must have equal types, ranks and batch dimensions")
         if b.dimensions[-2 if self.left_side else -1] != a.dimensions[-1]:
-            self.refuse("C3", "a and b do not fit each other")
+            self.refuse("C3", "b must have as many rows (columns, without left_side) as a")
         return b
 
     def reference(self, a, b):
@@ -202,7 +202,7 @@ class TriangularSolve(MatrixOperation, LinearSystem):
             b = b.swapaxes(-1, -2)
         if (self.transpose_a != "NO_TRANSPOSE") == self.left_side:
             a, lower = a.swapaxes(-1, -2), not lower
-        # Now a x = b, in either case.
+        # The system is now a x = b in both cases.
         x, size = b.copy(), a.shape[-1]
         with np.errstate(all="ignore"):
             for row in range(size) if lower else reversed(range(size)):
@@ -213,7 +213,7 @@ class TriangularSolve(MatrixOperation, LinearSystem):
         return cast(x if self.left_side else x.swapaxes(-1, -2), kind)
 
     def lapack_options(self) -> dict[str, str]:
-        """The attributes of BLAS's trsm."""
+        """Return the attributes of BLAS's trsm."""
         return {
             "diag": "U" if self.unit_diagonal else "N",
             "side": "L" if self.left_side else "R",
@@ -228,7 +228,7 @@ class TriangularSolve(MatrixOperation, LinearSystem):
         rule, last = self.sharding_factors((a, b)), b.rank - 1
         for index, size in enumerate(b.dimensions[:-2]):
             rule.same(index, size)
-        # Which dimension of a goes with that of b along which x is solved, and which with x.
+        # Pair the dimensions of a with b's solved dimension and with x.
         solved = last - 1 if self.left_side else last
         is_turned = (self.transpose_a == "NO_TRANSPOSE") != self.left_side
         read, found = (last, last - 1) if is_turned else (last - 1, last)

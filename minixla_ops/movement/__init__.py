@@ -1,1 +1,1 @@
-"""Arrays made, and elements moved: constants, broadcasts, reshapes, slices, padding, joins."""
+"""Operations that create arrays or move elements: constants, broadcasts, reshapes, slices."""

@@ -25,10 +25,10 @@ _MAPPING = Field(Integers(), None, name="broadcast_dimensions")
 def broadcast_operands(
     operation: Operation, lhs: ArrayLike, rhs: ArrayLike, broadcast_dimensions: Sequence[int] | None
 ) -> Sequence[Any]:
-    """The operands of a binary builder, broadcast to a common shape as XLA does (rule B).
+    """Broadcast the operands of a binary builder to a common shape by XLA's rule (rule B).
 
-    Equal shapes and scalars need nothing; equal ranks stretch dimensions of size 1; other ranks
-    need `broadcast_dimensions`. Else there is a ShapeError (B1, E1 ... E9 of the rules).
+    Operands of equal shape, and scalars, are always accepted. Equal ranks stretch dimensions of
+    size 1. Different ranks need `broadcast_dimensions`. All else raises ShapeError (B1, E1 ... E9).
     """
     left, right = shape_of(lhs, operation.builder_name), shape_of(rhs, operation.builder_name)
     if broadcast_dimensions is not None:
@@ -55,10 +55,10 @@ def broadcast_operands(
             if lower.rank == higher.rank:
                 label, problem = "E7", f"dimension {at} has sizes {one} and {other}"
             else:
-                label, problem = "E6", f"dimension {index} has size {one}"
+                label, problem = "E6", f"dimension {index} of one operand has size {one}"
                 problem = f"{problem}, dimension {at} of the other has {other}"
-            raise reject(label, problem, "Sizes must be equal or one of them 1.")
-        # Not the larger: against size 0 the degenerate side gives way.
+            raise reject(label, problem, "Sizes must be equal, or one of them must be 1.")
+        # Do not take the larger size: a dimension of size 1 stretches to size 0, too.
         sizes[at] = other if one == 1 else one
     both = []
     for value, shape in ((lhs, left), (rhs, right)):
@@ -75,26 +75,38 @@ def _checked_mapping(
     dimensions: Sequence[int] | None,
     reject: Callable[[str, str, str], ShapeError],
 ) -> Sequence[int]:
-    """For each of `lower` dimensions which of `higher` it is."""
+    """Return, for each of `lower` dimensions, its dimension among the `higher` ones."""
     if lower == higher:
         identity = tuple(range(lower))
         if dimensions not in (None, identity, ()):
-            problem = "operands of equal rank take only the identity as broadcast_dimensions"
-            advice = f"Leave it out or give {identity}; transpose the operand first."
+            problem = "broadcast_dimensions must be the identity for operands of equal rank"
+            advice = (
+                f"Omit it or pass {identity}; to permute dimensions, transpose the operand first."
+            )
             raise reject("E8", problem, advice)
         return identity
     if dimensions is None:
         if lower == 0:
             return ()
-        advice = "XLA does not align dimensions by itself: say for each dimension of the lower-rank"
-        advice += " operand which dimension of the other it is, or use mx.numpy."
-        raise reject("E1", "the ranks differ and broadcast_dimensions is not given", advice)
+        advice = "XLA does not align dimensions: pass, for each dimension of the lower-rank"
+        advice += " operand, its dimension in the other operand, or use mx.numpy."
+        raise reject(
+            "E1",
+            "operands of different ranks need broadcast_dimensions",
+            advice,
+        )
     if len(dimensions) != lower:
-        problem = f"{len(dimensions)} entries for an operand of rank {lower}"
-        advice = "Give one entry for each dimension of the lower-rank operand."
+        problem = (
+            f"broadcast_dimensions has {len(dimensions)} entries for an operand of rank {lower}"
+        )
+        advice = "Pass one entry for each dimension of the lower-rank operand."
         raise reject("E9" if lower == 0 else "E4", problem, advice)
     if any(not 0 <= dimension < higher for dimension in dimensions):
-        raise reject("E5", "an entry is out of range", f"Entries must be in [0, {higher}).")
+        raise reject(
+            "E5",
+            "an entry of broadcast_dimensions is out of range",
+            f"Entries must be in [0, {higher}).",
+        )
     for before, after in pairwise(dimensions):
         if before >= after:
             label, what = ("E3", "repeats a dimension") if before == after else ("E2", "decreases")
@@ -105,23 +117,23 @@ def _checked_mapping(
 
 @register
 class BroadcastInDim(Operation):
-    """Repeats an array along new dimensions and stretches dimensions of size 1.
+    """Repeat an array along new dimensions, and stretch dimensions of size 1.
 
-    out[j] = operand[i] with i[k] = j[broadcast_dimensions[k]], or 0 where operand's size is 1.
-    XLA: BroadcastInDim; HLO calls it broadcast (where size-1 dimensions are reshaped away first).
+    out[j] = operand[i] with i[k] = j[broadcast_dimensions[k]], or 0 if operand's size is 1.
+    XLA: BroadcastInDim. HLO calls it broadcast, and size-1 dimensions are reshaped away first.
 
     Args:
         operand: an array.
-        out_dim_size: the result's dimension sizes.
-        broadcast_dimensions: for each operand dimension the result's dimension that it becomes.
+        out_dim_size: the dimension sizes of the result.
+        broadcast_dimensions: for each dimension of the operand, its dimension in the result.
 
     Returns:
-        An array of those sizes.
+        An array with those sizes.
 
     Checks:
-        (C1) one entry of broadcast_dimensions for each operand dimension, none repeated.
+        (C1) broadcast_dimensions has one entry for each operand dimension, without repeats.
         (C2) each entry is a dimension of the result.
-        (C3) operand sizes are 1 or the size of the result's dimension.
+        (C3) each operand size is 1 or the size of its dimension in the result.
 
     Example:
         >>> ops.broadcast_in_dim(np.int32([1, 2]), (2, 3), (0,))
@@ -144,7 +156,9 @@ class BroadcastInDim(Operation):
             self.refuse_attribute("C1", problem)
         for index, (size, dimension) in enumerate(zip(operand.dimensions, mapping, strict=True)):
             if not 0 <= dimension < len(sizes):
-                problem = f"entry {dimension} of broadcast_dimensions is no dimension of the result"
+                problem = (
+                    f"entry {dimension} of broadcast_dimensions is not a dimension of the result"
+                )
                 self.refuse_attribute("C2", problem, f"Entries must be in [0, {len(sizes)}).")
             if size not in (1, sizes[dimension]):
                 problem = f"dimension {index} of size {size} cannot become {sizes[dimension]}"
@@ -163,7 +177,7 @@ class BroadcastInDim(Operation):
         return written(emit, text, shapes, results[0])
 
     def hlo(self, emit, operands, shapes, result):
-        # HLO's broadcast adds dimensions and does not stretch: those of size 1 are dropped first.
+        # HLO's broadcast adds dimensions and does not stretch, so drop those of size 1 first.
         (operand,), (shape,) = operands, shapes
         kept = self._kept(shape)
         if len(kept) != shape.rank:
@@ -172,7 +186,7 @@ class BroadcastInDim(Operation):
         return emit.instruction("broadcast", [operand], result, dimensions=tuple(kept))
 
     def _kept(self, operand: Shape) -> list[int]:
-        """Where those dimensions of the operand that are not stretched are in the result."""
+        """Return the positions in the result of the operand dimensions that are not stretched."""
         pairs = zip(operand.dimensions, self.broadcast_dimensions, strict=True)
         return [dimension for size, dimension in pairs if size == self.out_dim_size[dimension]]
 
@@ -210,7 +224,7 @@ def broadcast_in_dim(
     operation = BroadcastInDim(listed(out_dim_size), listed(broadcast_dimensions))
     is_constant = isinstance(operand, (np.ndarray, np.generic, int, float, complex))
     if is_constant and (not np.ndim(operand) or not any(np.asarray(operand).strides)):
-        # One repeated value stays one repeated value: no instruction but a constant is needed.
+        # A repeated value stays a repeated value: a constant suffices.
         shape_given = array_shape(operand)
         shape: Any = operation.infer((shape_given,))
         array = host_array(operand, shape_given, operation.builder_name)
@@ -218,22 +232,22 @@ def broadcast_in_dim(
         return current_trace().lift(splat(value, shape))
     if not shape_of(operand, operation.builder_name).is_dynamic:
         return operation(operand)
-    # Over its bound; a dynamic dimension of bound 1 that is stretched has its size no more.
+    # Broadcast the bound; a stretched dynamic dimension of bound 1 loses its run-time size.
     return on_bounds(operation, operand, operation.broadcast_dimensions)
 
 
 @register
 class Broadcast(Operation):
-    """Repeats an array along new leading dimensions. XLA: Broadcast.
+    """Repeat an array along new leading dimensions. XLA: Broadcast.
 
     out[i..., j...] = operand[j...].
 
     Args:
         operand: an array.
-        broadcast_sizes: the sizes of the new dimensions, which come first.
+        broadcast_sizes: the sizes of the new leading dimensions.
 
     Returns:
-        An array of the sizes broadcast_sizes and, behind them, those of operand.
+        An array with the sizes broadcast_sizes, followed by those of operand.
 
     Raises:
         AttributeValueError: a size is negative.

@@ -1,4 +1,4 @@
-"""Operations that make arrays from nothing: Constant and Iota."""
+"""Operations that create arrays without operands: Constant and Iota."""
 
 from typing import Self
 
@@ -14,16 +14,16 @@ from minixla_ops.helpers.checks import check_dimensions
 
 @register
 class Constant(Operation):
-    """The array `literal` as a value of the current trace. XLA: Constant (ConstantLiteral).
+    """Return the array `literal` as a value of the current trace. XLA: Constant (ConstantLiteral).
 
     Args:
-        literal: a NumPy array, a number, or a Literal.
+        literal: a NumPy array, a scalar, or a Literal.
 
     Returns:
-        An array of the literal's shape.
+        An array with the literal's shape.
 
     Raises:
-        AttributeValueError: it is none of these, or of a type that XLA does not have.
+        AttributeValueError: it is not one of these, or XLA lacks its element type.
 
     Example:
         >>> ops.constant(np.int32([1, 2]))
@@ -37,7 +37,7 @@ class Constant(Operation):
     is_elementwise = True
 
     def __new__(cls, literal: object = REQUIRED) -> Self:
-        """The constant of a literal: a new one, since programs make these most of all."""
+        """Return the constant for a literal, without checks: programs create many constants."""
         if type(literal) is not Literal:
             return super().__new__(cls, literal)
         return cls._made({"literal": literal})
@@ -46,7 +46,7 @@ class Constant(Operation):
         return self.literal.shape
 
     def run(self):
-        # Not a program of its own: the engine would keep every literal alive.
+        # Do not compile a program for it: the engine would keep every literal alive.
         return current_trace().lift(self.literal.data)
 
     def reference(self):
@@ -61,19 +61,19 @@ class Constant(Operation):
 
 @register
 class Iota(Operation):
-    """Counts 0, 1, 2, ... along one dimension. XLA: Iota.
+    """Count 0, 1, 2, ... along one dimension. XLA: Iota.
 
-    out[i...] = i[iota_dimension], counted in integers and then converted.
+    out[i...] = i[iota_dimension], counted in integers, then converted.
 
     Args:
         shape: the result's shape.
         iota_dimension: the dimension to count along.
 
     Returns:
-        An array of that shape.
+        An array with that shape.
 
     Checks:
-        (C1) the shape is an array of a type other than pred.
+        (C1) the shape is an array shape with an element type other than pred.
         (C2) iota_dimension is one of its dimensions.
 
     Example:
@@ -91,7 +91,9 @@ class Iota(Operation):
     def shape(self):
         shape = self.output_shape
         if not isinstance(shape, Shape) or shape.element_type.kind == "pred":
-            self.refuse("C1", "it cannot count in this shape", "Give a numeric array shape.")
+            self.refuse(
+                "C1", "iota needs a numeric array shape", "Pass the shape of an array of numbers."
+            )
         check_dimensions(self, "C2", shape, self.iota_dimension, of="the shape")
         return shape
 

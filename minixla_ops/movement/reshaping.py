@@ -23,19 +23,19 @@ _RUN = Field(Integers(), name="dimensions")
 
 @register
 class Reshape(Operation):
-    """The elements of an array, in row-major order, in other dimensions. XLA: Reshape.
+    """Reshape an array in row-major order. XLA: Reshape.
 
-    Dynamic dimensions stay as they are; `dynamic_reshape` splits and merges them.
+    Dynamic dimensions are kept; use `dynamic_reshape` to split or merge them.
 
     Args:
         operand: an array.
         dimensions: the sizes of the result's dimensions.
 
     Returns:
-        An array of those sizes.
+        An array with those sizes.
 
     Checks:
-        (C1) the result has as many elements as the operand.
+        (C1) the result and the operand have the same number of elements.
         (D1) no dynamic dimension is split or merged.
 
     Example:
@@ -54,8 +54,8 @@ class Reshape(Operation):
     def shape(self, operand):
         result = operand.with_dimensions(self.dimensions)
         if result.size != operand.size:
-            problem = f"{operand.size} elements cannot fill dimensions of {result.size}"
-            advice = "The product of the sizes must stay the same; no size may be left open as -1."
+            problem = f"an operand of {operand.size} elements cannot fill {result.size} elements"
+            advice = "The product of the sizes must stay the same; -1 is not supported."
             self.refuse("C1", problem, advice)
         return result
 
@@ -85,14 +85,14 @@ def reshape(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
         return operation(operand)
     kept = _kept_dimensions(shape, operation.dimensions)
     if any(flag and at is None for flag, at in zip(shape.dynamic, kept, strict=True)):
-        problem = f"a dynamic dimension is split or merged, of operand {shape}"
-        advice = "Keep dynamic dimensions whole, with the same sizes before or after them, or"
-        operation.refuse("D1", problem, f"{advice} say what they are with dynamic_reshape.")
+        problem = f"a dynamic dimension of operand {shape} is split or merged"
+        advice = "Keep dynamic dimensions whole, with the same sizes before or after them, or use"
+        operation.refuse("D1", problem, f"{advice} dynamic_reshape.")
     return on_bounds(operation, operand, kept)
 
 
 def _kept_dimensions(operand: Shape, dimensions: Sequence[int]) -> list[int | None]:
-    """Where dimensions of the operand are in the result: found from both ends, sizes 1 aside."""
+    """Map the operand's dimensions to the result's, matching from both ends and ignoring size 1."""
     own = [index for index, size in enumerate(operand.dimensions) if size != 1]
     new = [index for index, size in enumerate(dimensions) if size != 1]
     kept: list[int | None] = [None] * operand.rank
@@ -105,10 +105,10 @@ def _kept_dimensions(operand: Shape, dimensions: Sequence[int]) -> list[int | No
 
 
 def common_factors(rule: RuleBuilder) -> ShardingRule:
-    """The rule of a reshape, which is given without factors: those that both shapes consist of.
+    """Fill the rule of a reshape with the factors that both shapes consist of.
 
-    From the major dimension on, what the next dimensions have in common is one factor while as much
-    lies before it on both sides. Else factors are of one side, until that is so again.
+    From the major dimension on, the common divisor of the next dimensions is one factor while the
+    products of the preceding sizes agree. Otherwise, factors belong to one side until they do.
     """
     rest = [[*rule.operand_sizes[0]], [*rule.result_sizes[0]]]
     at, before = [0, 0], [1, 1]
@@ -141,19 +141,19 @@ def common_factors(rule: RuleBuilder) -> ShardingRule:
 
 @register
 class Transpose(Operation):
-    """Permutes the dimensions. XLA: Transpose.
+    """Permute the dimensions. XLA: Transpose.
 
     Dimension i of the result is dimension permutation[i] of the operand.
 
     Args:
         operand: an array.
-        permutation: for each dimension of the result the operand's dimension that it is.
+        permutation: for each dimension of the result, its dimension in the operand.
 
     Returns:
-        An array of the operand's dimensions in that order.
+        An array with the operand's dimensions in that order.
 
     Checks:
-        (C1) permutation names each dimension of the operand once.
+        (C1) permutation lists each dimension of the operand exactly once.
 
     Example:
         >>> ops.transpose(np.int32([[1, 2], [3, 4]]), (1, 0))
@@ -168,9 +168,9 @@ class Transpose(Operation):
 
     def shape(self, operand):
         if sorted(self.permutation) != list(range(operand.rank)):
-            advice = f"Give the numbers 0 ... {operand.rank - 1} in some order."
+            advice = f"Pass 0 ... {operand.rank - 1} in some order."
             advice = advice if operand.rank else "A scalar takes the empty permutation."
-            problem = "permutation does not name each dimension once"
+            problem = "permutation must list each dimension exactly once"
             self.refuse_attribute("C1", problem, advice)
         sizes = [operand.dimensions[dimension] for dimension in self.permutation]
         return Shape(operand.element_type, sizes, [operand.dynamic[i] for i in self.permutation])
@@ -199,7 +199,7 @@ class Transpose(Operation):
 
 @register
 class Rev(Operation):
-    """Reverses the order of the elements along dimensions. XLA: Rev.
+    """Reverse the order of the elements along dimensions. XLA: Rev.
 
     Along each listed dimension of size N, index i moves to N - 1 - i.
 
@@ -208,10 +208,10 @@ class Rev(Operation):
         dimensions: the dimensions to reverse.
 
     Returns:
-        An array of the operand's shape.
+        An array with the operand's shape.
 
     Checks:
-        (C1) each entry is a dimension of the operand, none is repeated.
+        (C1) each entry is a dimension of the operand, without repeats.
 
     Example:
         >>> ops.rev(np.int32([1, 2, 3]), [0])
@@ -244,18 +244,18 @@ class Rev(Operation):
 
 
 def reshape_explicit(shape: Shape, operand: ArrayLike) -> Array:
-    """The elements of `operand`, in row-major order, in an array of `shape`. XLA: ReshapeExplicit.
+    """Reshape `operand`, in row-major order, to `shape`. XLA: ReshapeExplicit.
 
     Args:
-        shape: the result's shape, of the operand's element type.
+        shape: the result's shape, with the operand's element type.
         operand: an array.
 
     Returns:
-        An array of that shape.
+        An array with that shape.
 
     Raises:
-        ShapeError: the shape has another number or type of elements (C1), or other dynamic
-            dimensions than `reshape`'s result (C2).
+        ShapeError: the shape has another number of elements or element type (C1), or other
+            dynamic dimensions than the result of `reshape` (C2).
 
     Example:
         >>> ops.reshape_explicit(mx.Shape("s32", (2, 2)), np.int32([1, 2, 3, 4]))
@@ -265,32 +265,32 @@ def reshape_explicit(shape: Shape, operand: ArrayLike) -> Array:
     (before,) = Reshape(()).array_shapes([shape_of(operand, "reshape_explicit")])
     wanted = before.element_type, before.size
     if not isinstance(shape, Shape) or (shape.element_type, shape.size) != wanted:
-        problem = "(C1) the shape does not hold the elements of the operand"
-        advice = "The number of elements and their type must stay the same."
+        problem = "(C1) shape must have the operand's element type and number of elements"
+        advice = "Convert with convert_element_type first, or change the sizes."
     else:
         result = ops.reshape(operand, shape.dimensions)
         if array_shape(result) is shape:
             return result
         problem = f"(C2) the result is {shape_of(result)}"
-        advice = "reshape keeps dynamic dimensions as they are; see set_dimension_size."
+        advice = "reshape keeps dynamic dimensions; change them with set_dimension_size."
     details = [f"operand {before}", f"shape {shape}"]
     raise explain(ShapeError, "reshape_explicit", problem, details, advice)
 
 
 def collapse(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """`operand` with a run of consecutive dimensions made into one, in row-major order.
+    """Merge consecutive dimensions into one, in row-major order.
 
     XLA: Collapse.
 
     Args:
         operand: an array.
-        dimensions: consecutive dimension numbers, increasing.
+        dimensions: consecutive dimensions, in increasing order.
 
     Returns:
-        An array of the same elements; the run's size is the product of its sizes.
+        An array with the same elements; the new size is the product of the merged sizes.
 
     Raises:
-        AttributeValueError: they are not consecutive dimensions (C1).
+        AttributeValueError: dimensions are not consecutive (C1).
 
     Example:
         >>> ops.collapse(np.int32([[[1, 2], [3, 4]]]), (1, 2))
@@ -300,9 +300,9 @@ def collapse(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     (shape,) = Reshape(()).array_shapes([shape_given])
     first, last = (run[0], run[-1] + 1) if run else (0, 0)
     if run != tuple(range(first, last)) or first < 0 or last > shape.rank:
-        problem = "(C1) the dimensions are not a run of consecutive dimensions"
+        problem = "(C1) dimensions must be consecutive"
         details = [f"operand {shape}", f"dimensions {run}"]
-        advice = "Give neighbouring dimensions in increasing order; transpose first for others."
+        advice = "Pass consecutive dimensions in increasing order; transpose the operand first."
         raise explain(AttributeValueError, "collapse", problem, details, advice)
     sizes = shape.dimensions
     merged = (*sizes[:first], math.prod(sizes[first:last]), *sizes[last:])

@@ -1,4 +1,4 @@
-"""Parts of arrays: Slice cuts boxes out, Pad puts a value around and between, ConcatInDim joins."""
+"""Slice, Pad and ConcatInDim: extract boxes, pad around and between elements, join arrays."""
 
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
@@ -26,24 +26,24 @@ Triples = tuple[tuple[int, int, int], ...]
 
 @register
 class Slice(Operation):
-    """Cuts a box out of an array, taking every strides[d]-th element of dimension d. XLA: Slice.
+    """Extract a box, taking every strides[d]-th element of dimension d. XLA: Slice.
 
-    out[i...] = operand[start_indices[d] + i[d] * strides[d], ...]; nothing is clamped.
+    out[i...] = operand[start_indices[d] + i[d] * strides[d], ...]; indices are not clamped.
 
     Args:
         operand: an array.
         start_indices: the first index of each dimension.
-        limit_indices: the index after the last of each dimension.
+        limit_indices: the end index of each dimension, exclusive.
         strides: the step of each dimension; default 1.
 
     Returns:
-        An array of the box's sizes.
+        An array with the sizes of the box.
 
     Checks:
         (C1) each list has one entry for each dimension.
         (C2) 0 <= start <= limit <= size.
         (C3) strides are >= 1.
-        (C4) a dynamic dimension is taken whole.
+        (C4) dynamic dimensions are taken whole.
 
     Example:
         >>> ops.slice(np.int32([1, 2, 3, 4]), (1,), (4,), (2,))
@@ -65,12 +65,12 @@ class Slice(Operation):
         return values_by_name
 
     def _ranges(self) -> Iterable[tuple[int, int, int]]:
-        """Start, limit and stride of each dimension."""
+        """Return the start, limit and stride of each dimension."""
         return zip(self.start_indices, self.limit_indices, self.strides, strict=True)
 
     def shape(self, operand):
         if {*map(len, self.values.values())} != {operand.rank}:
-            self.refuse_attribute("C1", f"a list does not have {operand.rank} entries")
+            self.refuse_attribute("C1", f"each list must have {operand.rank} entries")
         sizes = []
         for at, (start, limit, stride) in enumerate(self._ranges()):
             size = operand.dimensions[at]
@@ -79,13 +79,13 @@ class Slice(Operation):
                 advice = "0 <= start <= limit <= size must hold; only dynamic_slice clamps."
                 self.refuse_attribute("C2", problem, advice)
             if stride < 1:
-                advice = "Reverse with rev, strides are positive."
+                advice = "Strides must be positive; use rev to reverse."
                 self.refuse_attribute("C3", "a stride is less than 1", advice)
             sizes.append(-(-(limit - start) // stride))
             if operand.dynamic[at] and (sizes[at], stride) != (size, 1):
-                advice = "Set its size back to the bound with set_dimension_size, which fills up"
-                advice += " with zeros, or use dynamic_slice."
-                self.refuse("C4", f"dimension {at} is dynamic, and not taken whole", advice)
+                advice = "Set its size back to the bound with set_dimension_size, which pads"
+                advice += "with zeros, or use dynamic_slice."
+                self.refuse("C4", f"dynamic dimension {at} must be taken whole", advice)
         return Shape(operand.element_type, sizes, operand.dynamic)
 
     def reference(self, operand):
@@ -121,19 +121,19 @@ class Slice(Operation):
 def slice_in_dim(
     operand: ArrayLike, start: int, limit: int, dimension: int, stride: int = 1
 ) -> Array:
-    """The indices [start, limit) of one dimension, every `stride`-th, and all of the others.
+    """Slice one dimension to the indices [start, limit), taking every `stride`-th of them.
 
     XLA: SliceInDim.
 
     Args:
         operand: an array.
         start: the first index.
-        limit: the index after the last.
-        dimension: which.
+        limit: the end index, exclusive.
+        dimension: the dimension to slice.
         stride: the step.
 
     Returns:
-        An array with all sizes but that one the operand's.
+        An array with the operand's sizes except in that dimension.
 
     Raises:
         AttributeValueError: see Slice.
@@ -148,7 +148,7 @@ def slice_in_dim(
     starts, limits, strides = [0] * len(sizes), list(sizes), [1] * len(sizes)
     is_integer = isinstance(dimension, (int, np.integer))
     if not is_integer or dimension not in range(-len(sizes), len(sizes)):
-        problem = f"{dimension!r} is no dimension of the operand"
+        problem = f"{dimension!r} is not a dimension of the operand"
         advice = f"dimension must be in [0, {len(sizes)}); a scalar has no dimension."
         raise explain(AttributeValueError, "slice_in_dim", problem, [f"operand {shape}"], advice)
     starts[dimension], limits[dimension], strides[dimension] = start, limit, stride
@@ -156,21 +156,21 @@ def slice_in_dim(
 
 
 def box(ranges: Iterable[Sequence[int]]) -> tuple[EllipsisType | slice, ...]:
-    """The index of a NumPy array for a box: (start, limit[, stride]) of each dimension."""
+    """Return the index of a NumPy array for a box: (start, limit[, stride]) of each dimension."""
     return (..., *[slice(*limits) for limits in ranges])
 
 
 def inserted(values: Sequence[_T], position: int, value: _T) -> tuple[_T, ...]:
-    """`values` with one more at `position`: what a batch dimension adds to a list of sizes."""
+    """Insert `value` at `position`, as a batch dimension does in a list of sizes."""
     return (*values[:position], value, *values[position:])
 
 
 @register
 class Pad(Operation):
-    """Puts a value around and between the elements, or takes edges away. XLA: Pad.
+    """Insert a value around and between the elements, or remove edges. XLA: Pad.
 
-    In each dimension `interior` values are put between neighbours, then `low` before the first and
-    `high` after the last element; a negative `low` or `high` removes that many instead.
+    In each dimension, `interior` values are inserted between neighbours, then `low` before the
+    first and `high` after the last element. A negative `low` or `high` removes elements instead.
 
     Args:
         operand: an array.
@@ -178,7 +178,7 @@ class Pad(Operation):
         padding_config: for each dimension (low, high, interior).
 
     Returns:
-        An array of the operand's element type.
+        An array with the operand's element type.
 
     Checks:
         (C1) padding_value is a scalar of the operand's element type.
@@ -200,16 +200,18 @@ class Pad(Operation):
     def shape(self, operand, padding_value):
         config = self.padding_config
         if padding_value is not Shape(operand.element_type):
-            self.refuse("C1", f"padding_value is not a scalar of type {operand.element_type}")
+            self.refuse(
+                "C1", f"padding_value must be a scalar of element type {operand.element_type}"
+            )
         if len(config) != operand.rank or any(len(entry) != 3 for entry in config):
-            problem = f"padding_config is not {operand.rank} triples"
+            problem = f"padding_config must have {operand.rank} triples (low, high, interior)"
             self.refuse_attribute("C2", problem)
         sizes = []
         pairs = zip(operand.dimensions, config, strict=True)
         for at, (size, (low, high, interior)) in enumerate(pairs):
             if interior < 0:
                 problem = f"the interior padding of dimension {at} is negative"
-                advice = "Only edges can be removed; take every n-th element with slice."
+                advice = "Only edges can be removed; use slice to take every n-th element."
                 self.refuse_attribute("C3", problem, advice)
             sizes.append(low + size + max(size - 1, 0) * interior + high)
             if sizes[-1] < 0:
@@ -233,7 +235,7 @@ class Pad(Operation):
         return written(emit, f"stablehlo.pad {', '.join(operands)}, {config}", shapes, results[0])
 
     def hlo(self, emit, operands, shapes, result):
-        if not self.padding_config:  # HLO's notation has no pad of a scalar
+        if not self.padding_config:  # HLO text cannot pad a scalar
             return emit.instruction("copy", operands[:1], result)
         padding = "x".join(["_".join(map(str, entry)) for entry in self.padding_config])
         return emit.instruction("pad", operands, result, padding=padding)
@@ -247,7 +249,7 @@ class Pad(Operation):
             of_operand = ops.slice(inside, (0,) * whole.rank, sizes, strides)
         if not linear[1]:
             return of_operand, None
-        # Not two sums' difference, as elsewhere: it cancels, and is NaN where both are infinite.
+        # Do not subtract two sums: the difference cancels, and is NaN if both are infinite.
         padding = ops.select(_is_padding(whole, config), cotangents, zeros_like(cotangents))
         return of_operand, total(padding)
 
@@ -267,31 +269,31 @@ class Pad(Operation):
 
 
 def pad_with_zeros(operand: Array, padding_config: Sequence[Sequence[int]]) -> Array:
-    """An array with zeros, or False, around and between its elements."""
+    """Pad an array with zeros, or False, around and between its elements."""
     return ops.pad(operand, zeros(array_shape(operand).with_dimensions(())), padding_config)
 
 
 def _is_padding(operand: Shape, padding_config: Triples) -> Array:
-    """A mask, where a result of `pad` has the padding value."""
+    """Return a mask that is true where the result of `pad` has the padding value."""
     inside = splat(False, Shape("pred", operand.dimensions))
     return ops.pad(inside, splat(True, Shape("pred")), padding_config)
 
 
 @register
 class ConcatInDim(Operation):
-    """Joins arrays along one dimension, in the given order. XLA: ConcatInDim.
+    """Join arrays along one dimension, in order. XLA: ConcatInDim.
 
     Args:
-        operands: one array or more, of equal element type and of equal sizes but for `dimension`.
+        operands: one or more arrays of equal element type, with equal sizes except in `dimension`.
         dimension: the dimension to join along.
 
     Returns:
-        An array whose size in that dimension is the sum of theirs.
+        An array; its size in that dimension is the sum of the operands' sizes.
 
     Checks:
         (C1) there is at least one operand.
-        (C2) dimension is one of the operands' dimensions; scalars have none.
-        (C3) operands have equal element types, ranks and, but for `dimension`, sizes.
+        (C2) dimension is one of the operands' dimensions; scalars have no dimension.
+        (C3) operands have equal element types, ranks and sizes, except in `dimension`.
 
     Example:
         >>> ops.concat_in_dim([np.int32([1, 2]), np.int32([3])], 0)
@@ -307,10 +309,10 @@ class ConcatInDim(Operation):
     def shape(self, *shapes):
         at = self.dimension
         if not shapes:
-            self.refuse("C1", "no operand was given")
+            self.refuse("C1", "at least one operand is required")
         first = shapes[0]
         if not 0 <= at < first.rank:
-            problem = f"dimension {at} is no dimension of operands of rank {first.rank}"
+            problem = f"dimension {at} is out of range for operands of rank {first.rank}"
             scalars = "Scalars cannot be joined: give each a dimension of size 1 with reshape."
             advice = f"It must be in [0, {first.rank})." if first.rank else scalars
             self.refuse_attribute("C2", problem, advice)
@@ -321,14 +323,14 @@ class ConcatInDim(Operation):
 
         for index, shape in enumerate(shapes):
             if rest(shape) != rest(first):
-                self.refuse("C3", f"operand {index} does not fit operand 0")
+                self.refuse("C3", f"operands {index} and 0 differ in element type, rank or a size")
         sizes = list(first.dimensions)
         sizes[at] = sum(shape.dimensions[at] for shape in shapes)
         dynamic = map(any, zip(*[shape.dynamic for shape in shapes], strict=True))
         return Shape(first.element_type, sizes, dynamic)
 
     def reference(self, *operands):
-        # Where one is dynamic, the others may be longer in a dimension that is not joined.
+        # If one operand is dynamic, the others may be longer in a dimension that is not joined.
         least = np.min([operand.shape for operand in operands], axis=0)
         kept = [np.s_[:size] for size in least]
         kept[self.dimension] = np.s_[:]
@@ -336,7 +338,7 @@ class ConcatInDim(Operation):
 
     def stablehlo(self, emit, operands, shapes, results):
         if not any(shape.is_dynamic for shape in shapes):
-            # XLA:TPU ends the process over some derivatives of joins with empty operands.
+            # XLA:TPU aborts on some derivatives of joins with empty operands.
             parts = list(zip(operands, shapes, strict=True))
             parts = [part for part in parts if part[1].dimensions[self.dimension]] or parts[:1]
             if len(parts) == 1:

@@ -1,1 +1,1 @@
-"""Sums of products: dot products, and convolutions."""
+"""Sums of products: dot products and convolutions."""

@@ -1,8 +1,8 @@
 """Convolutions: the operation ConvGeneralDilated.
 
-Its derivatives and batches are convolutions with other attributes. The cotangent of lhs is one of
-the result's cotangent with the reversed kernel, that of rhs one of lhs with the cotangent. A batch
-goes where there is room: into the batch dimension, the output features, or the groups.
+Its derivatives and batching rules are convolutions with other attributes. The cotangent of lhs is a
+convolution of the result's cotangent with the reversed kernel, and that of rhs one of lhs with the
+cotangent. A batch dimension is merged into the batch, the output features, or the groups.
 """
 
 import inspect
@@ -34,12 +34,12 @@ from minixla_ops.products.dot import DotGeneral
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers
 from minixla_ops.products.product import PRECISION, PREFERRED_TYPE, Product, in_common_type
 
-# The reference copies windows out in blocks of about this many elements.
+# The reference evaluator copies windows in blocks of about this many elements.
 _BLOCK = 1 << 24
 
 
 class GroupCount(Integer):
-    """How many groups there are; 1 is not written in HLO."""
+    """The number of groups; HLO text omits 1."""
 
     def hlo(self, value: int) -> int | None:
         return value if value > 1 else None
@@ -47,40 +47,40 @@ class GroupCount(Integer):
 
 @register
 class ConvGeneralDilated(Product):
-    """Sums of products of a kernel with the windows of an input, in any number of dimensions.
+    """Convolve an input with a kernel, in any number of dimensions.
 
     out[b, o, y...] = sum over i, k... of lhs[b, i, y * stride + k * rhs_dilation - low] *
-    rhs[o, i, k], where lhs has zeros in its padding and in the holes of its dilation. The kernel
-    is not flipped, unless window_reversal says so. XLA: Conv, ConvWithGeneralPadding,
+    rhs[o, i, k]; lhs is 0 in its padding and in the holes of its dilation. The kernel
+    is flipped only in the dimensions of window_reversal. XLA: Conv, ConvWithGeneralPadding,
     ConvWithGeneralDimensions, ConvGeneral, ConvGeneralDilated.
 
     Args:
         lhs: the input, with batch, feature and n spatial dimensions.
-        rhs: the kernel, of the same element type, with output feature, input feature and n spatial
-            dimensions.
+        rhs: the kernel, with the same element type, and with output feature, input feature and n
+            spatial dimensions.
         window_strides: n distances between windows.
-        padding: n pairs (low, high) of zeros around lhs (negative ones take elements away), "SAME"
-            (ceil(size / stride) windows, the odd zero on the high side) or "VALID" (none).
+        padding: n pairs (low, high) of zeros around lhs; negative numbers crop. Or "SAME"
+            (ceil(size / stride) windows, an odd zero on the high side) or "VALID" (no padding).
         lhs_dilation: n distances between the elements of lhs; default 1.
         rhs_dilation: n distances between the elements of rhs; default 1.
         dimension_numbers: a ConvolutionDimensionNumbers, JAX's three strings such as
-            ("NHWC", "HWIO", "NHWC"), or HLO's labels such as "b01f_01io->b01f"; default: batch,
-            features, spatial for lhs and the result, output features, input features, spatial for
+            ("NHWC", "HWIO", "NHWC"), or HLO's labels such as "b01f_01io->b01f". Default: batch,
+            features, spatial for lhs and the result; output features, input features, spatial for
             rhs.
-        feature_group_count: the features are cut into this many groups, convolved separately.
-        batch_group_count: the batch and the output features are cut into this many groups; group i
-            of the one is convolved with group i of the other.
+        feature_group_count: the number of groups of features, which are convolved separately.
+        batch_group_count: the number of groups of the batch and of the output features; group i of
+            one is convolved with group i of the other.
         precision_config: DEFAULT, HIGH or HIGHEST, or a pair of them for lhs and rhs.
         preferred_element_type: the type to accumulate in and to return; default: the operands'.
-        window_reversal: n flags whether to reverse rhs; default: none.
+        window_reversal: n flags, whether to reverse rhs in a dimension; default: false.
 
     Returns:
         An array with batch, output feature and n spatial dimensions.
 
     Checks:
         (C1), (C2) see SumOfProducts.
-        (C3) lhs and rhs are of equal rank, at least 2.
-        (C4) dimension_numbers gives each dimension of lhs, rhs and the result one role.
+        (C3) lhs and rhs have equal ranks, at least 2.
+        (C4) dimension_numbers assigns one role to each dimension of lhs, rhs and the result.
         (C5) the window's lists have an entry for each spatial dimension.
         (C6) strides, dilations and the kernel's spatial sizes are positive.
         (C7) one of feature_group_count and batch_group_count is 1.
@@ -114,7 +114,7 @@ class ConvGeneralDilated(Product):
     preferred_element_type: Any = PREFERRED_TYPE
 
     def window(self, kernel: Sequence[int]) -> sliding_windows.Window:
-        """The window, which the kernel's sizes complete."""
+        """Return the window; its sizes are those of the kernel."""
         spatial = self.dimension_numbers.kernel_spatial_dimensions
         sizes = tuple([kernel[dimension] for dimension in spatial])
         dilations = self.lhs_dilation, self.rhs_dilation
@@ -122,7 +122,7 @@ class ConvGeneralDilated(Product):
 
     @property
     def group_count(self) -> int:
-        """How many convolutions it is that have nothing in common."""
+        """The number of independent convolutions."""
         return self.feature_group_count * self.batch_group_count
 
     def shape(self, lhs, rhs):
@@ -144,30 +144,36 @@ class ConvGeneralDilated(Product):
 
     def _check_roles(self, lhs: Shape, rhs: Shape) -> None:
         if lhs.rank != rhs.rank or lhs.rank < 2:
-            problem = "lhs and rhs must have batch, feature and equally many spatial dimensions"
+            problem = "lhs and rhs must have equal ranks, at least 2"
             self.refuse("C3", problem, "Insert dimensions of size 1 with reshape.")
         for name in ("lhs", "rhs", "output"):
             listed = getattr(self.dimension_numbers, name)
             if sorted(listed) != list(range(lhs.rank)):
-                problem = f"dimension_numbers must give each dimension of {name} one role, not"
-                advice = f"Name each of the dimensions 0 to {lhs.rank - 1} once."
+                problem = f"dimension_numbers must assign one role to each dimension of {name}, not"
+                advice = f"List each of the dimensions 0 to {lhs.rank - 1} once."
                 self.refuse_attribute("C4", f"{problem} {listed}", advice)
 
     def _check_groups(self, lhs: Shape, rhs: Shape) -> None:
         numbers = self.dimension_numbers
         groups, batch_groups = self.feature_group_count, self.batch_group_count
         if groups > 1 and batch_groups > 1:
-            problem = "feature_group_count and batch_group_count are both above 1"
+            problem = "feature_group_count and batch_group_count must not both exceed 1"
             self.refuse_attribute("C7", problem)
         batch, features = sliding_windows.sizes_at(lhs, numbers.lhs[:2])
         outputs, inputs = sliding_windows.sizes_at(rhs, numbers.rhs[:2])
         if features != inputs * groups:
-            self.refuse("C8", f"lhs has {features} features, the kernel takes {inputs * groups}")
+            self.refuse(
+                "C8", f"lhs has {features} features, but the kernel takes {inputs * groups}"
+            )
         if outputs % groups:
-            self.refuse("C9", f"{groups} groups do not divide the {outputs} output features")
+            self.refuse(
+                "C9", f"feature_group_count {groups} must divide the {outputs} output features"
+            )
         if outputs % batch_groups or batch % batch_groups:
             output = f"the {outputs} output features"
-            problem = f"{batch_groups} groups do not divide a batch of {batch} and {output}"
+            problem = (
+                f"batch_group_count {batch_groups} must divide the batch of {batch} and {output}"
+            )
             self.refuse("C10", problem)
 
     def reference(self, lhs, rhs):
@@ -226,7 +232,7 @@ class ConvGeneralDilated(Product):
         steps = self.lhs_dilation, self.rhs_dilation, self.window_strides
         sizes = map(sliding_windows.sizes_at, shapes, spatial)
         pairs = zip(sizes, steps, strict=True)
-        # For each dimension the dilated sizes of lhs, rhs and the result, and the lower padding.
+        # For each dimension, the dilated sizes of lhs, rhs and the result, and the lower padding.
         dilated = [map(sliding_windows.dilated_size, *pair) for pair in pairs]
         extents = zip(*dilated, [low for low, _ in self.padding], strict=True)
         rule = self._cotangent_of_rhs if index else self._cotangent_of_lhs
@@ -272,7 +278,7 @@ class ConvGeneralDilated(Product):
         padding: Sequence[tuple[int, int]],
         **changed: object,
     ) -> Array:
-        """The operation, of other roles and not reversed, on operands of types that may differ."""
+        """Apply the operation with other roles, without reversal, to types that may differ."""
         numbers, reversal = ConvolutionDimensionNumbers.of(*roles), (False,) * len(padding)
         changed |= {"dimension_numbers": numbers, "window_reversal": reversal}
         changed |= {"padding": tuple(padding), "preferred_element_type": None}
@@ -299,7 +305,7 @@ class ConvGeneralDilated(Product):
             result = self(lhs, _merge_below_groups(rhs, rhs_at, outputs, groups))
             if groups == 1:
                 return split_dimension(result, feature, size), feature
-            # The features are groups, batch, features of a group; the batch goes first.
+            # The features are groups, batch, features of a group; move the batch first.
             result = split_dimension(split_dimension(result, feature, groups), feature + 1, size)
             return merge_dimension(result, feature, feature + 1), feature
         name, at = "feature_group_count", numbers.input_feature_dimension
@@ -318,8 +324,8 @@ class ConvGeneralDilated(Product):
         size = lhs.dimensions[batch[0]] // self.batch_group_count
         rule.add([batch[0], ABSENT], [batch[1]], size)
         for (source, target), along in zip(base, kernel, strict=True):
-            # Positions move along the dimension, the kernel's elements are summed over: first those
-            # of which there are more.
+            # Positions move along the dimension, and the kernel's elements are summed over. Put the
+            # larger of the two first.
             rest, positions = lhs.dimensions[source], rule.result_sizes[0][target]
             moved = positions, PERMUTATION, [source, ABSENT], [target]
             summed = rhs.dimensions[along], REDUCTION, [source, along], [ABSENT]
@@ -342,7 +348,7 @@ def _swapped(dimensions: Sequence[int]) -> tuple[int, ...]:
 
 
 def _merge_below_groups(value: Array, source: int, destination: int, groups: int) -> Array:
-    """`merge_dimension` into a dimension of groups, which stay outermost."""
+    """Run `merge_dimension` into a dimension of groups, which remain outermost."""
     if groups == 1:
         return merge_dimension(value, source, destination)
     value = split_dimension(value, destination + (source <= destination), groups)
@@ -357,20 +363,20 @@ def _grouped_product(
     batch_groups: int,
     result: ElementType,
 ) -> np.ndarray:
-    """Products of windows with a kernel, group by group; one of the two counts of groups is 1.
+    """Multiply windows with a kernel, group by group; one of the two group counts is 1.
 
-    Of windows [batch, features, *positions, *sizes] and a kernel [output features, features of a
-    group, *sizes] it is [batch of a group, output features, *positions].
+    Windows are [batch, features, *positions, *sizes], kernels [output features, features of a
+    group, *sizes], and results [batch of a group, output features, *positions].
     """
     count = kernel.ndim - 2
     batch, features = windows.shape[0] // batch_groups, windows.shape[1] // feature_groups
     outputs = kernel.shape[0] // (feature_groups * batch_groups)
-    # Cutting a dimension into groups copies nothing; windows are copied out by the product.
+    # Splitting a dimension into groups copies nothing; the product copies windows.
     cut = windows.reshape(batch_groups, batch, feature_groups, features, *windows.shape[2:])
     weights = kernel.reshape(batch_groups, feature_groups, outputs, features, *kernel.shape[2:])
     inner = (*range(4 + count, 4 + 2 * count), 3), (*range(4, 4 + count), 3)
     product = DotGeneral(DotDimensionNumbers(*inner, (0, 2), (0, 1)), None, result)
-    # In blocks along the batch or the first positions, whichever there are more of.
+    # Use blocks along the larger of the batch and the first positions.
     axis = 4 if count and cut.shape[4] > batch else 1
     blocks = np.array_split(cut, max(1, min(cut.shape[axis], cut.size // _BLOCK)), axis)
     products = [product.reference(block, weights) for block in blocks]
@@ -421,8 +427,8 @@ def _padded(
     lhs: AnyShape,
     rhs: AnyShape,
 ) -> ConvGeneralDilated:
-    """The operation with the padding that "SAME" or "VALID" stands for."""
-    operation.infer((lhs, rhs))  # it refuses what does not fit
+    """Resolve the padding "SAME" or "VALID"."""
+    operation.infer((lhs, rhs))  # it raises for invalid operands
     padded, kernel = operation.array_shapes([lhs, rhs])
     base = sliding_windows.sizes_at(padded, operation.dimension_numbers.input_spatial_dimensions)
     window = operation.window(kernel.dimensions)._replace(padding=padding)
@@ -430,7 +436,7 @@ def _padded(
 
 
 def _plainer(name: str, what: str, example: str, *omitted: str) -> Callable[..., Any]:
-    """`conv_general_dilated` under another name, without dilations and what is omitted."""
+    """Build `conv_general_dilated` under another name, without dilations and `omitted`."""
     omitted = *omitted, "lhs_dilation", "rhs_dilation", "window_reversal"
     declared = inspect.signature(conv_general_dilated).parameters.values()
     kept = [parameter for parameter in declared if parameter.name not in omitted]
@@ -445,7 +451,7 @@ def _plainer(name: str, what: str, example: str, *omitted: str) -> Callable[...,
         "return": "Any"
     }
     parts = dict(sections(conv_general_dilated.__doc__ or ""))
-    rows = _ROW.split(parts.get("Args", ""))  # none under `python -OO`
+    rows = _ROW.split(parts.get("Args", ""))  # empty under `python -OO`
     parts["Args"] = "".join(row for row in rows if row.strip().partition(":")[0] in names)
     parts |= {"": f"A convolution with {what}.", "Example": example}
     function.__doc__ = joined(parts)

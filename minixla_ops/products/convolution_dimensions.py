@@ -1,4 +1,4 @@
-"""ConvolutionDimensionNumbers: which dimension of a convolution's arrays plays which role."""
+"""ConvolutionDimensionNumbers: the roles of the dimensions of a convolution's arrays."""
 
 import re
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ Letters = Sequence[str]
 
 @dataclass(frozen=True, slots=True)
 class ConvolutionDimensionNumbers:
-    """Which dimension of the input (lhs), the kernel (rhs) and the output plays which role.
+    """The roles of the dimensions of the input (lhs), the kernel (rhs) and the output.
 
     The fields are those of XLA and StableHLO, for lhs (`input_...`), rhs (`kernel_...`) and the
-    result (`output_...`); spatial dimensions are in the order of window_strides and padding.
-    Prints as HLO does: `b01f_01io->b01f`, where the digit k stands at the k-th spatial dimension.
+    result (`output_...`). Spatial dimensions are in the order of window_strides and padding.
+    Prints as in HLO: `b01f_01io->b01f`, where the digit k marks the k-th spatial dimension.
     """
 
     input_batch_dimension: int
@@ -44,7 +44,7 @@ class ConvolutionDimensionNumbers:
 
     @classmethod
     def of(cls, lhs: Dimensions, rhs: Dimensions, output: Dimensions) -> Self:
-        """The numbers from JAX's three lists, which `lhs`, `rhs` and `output` give again."""
+        """Build the numbers from JAX's three lists, the values of `lhs`, `rhs` and `output`."""
         lists: Any = (lhs, rhs, output)
         data, (outputs, inputs, spatial), result = (
             (first, second, tuple(others)) for first, second, *others in lists
@@ -53,7 +53,7 @@ class ConvolutionDimensionNumbers:
 
     @classmethod
     def from_letters(cls, lhs: Letters, rhs: Letters, output: Letters) -> Self:
-        """The numbers from JAX's `NHWC`, `HWIO`, `NHWC`, or HLO's `b01f`, `01io`, `b01f`.
+        """Parse JAX's `NHWC`, `HWIO`, `NHWC`, or HLO's `b01f`, `01io`, `b01f`.
 
         Raises:
             ValueError: a letter is missing or repeated, or spatial letters differ.
@@ -100,7 +100,7 @@ def _labels(dimensions: Dimensions, letters: str) -> list[str]:
 
 
 def _positions(letters: Letters, wanted: Letters) -> list[int]:
-    """Where each of the wanted letters is; they are all there are."""
+    """Return the positions of the wanted letters, which must be all letters."""
     if sorted(letters) != sorted(wanted) or len(set(letters)) != len(letters):
         raise ValueError(f"{letters!r} must have each of the letters {', '.join(wanted)} once")
     return [letters.index(letter) for letter in wanted]
@@ -121,7 +121,7 @@ class ConvolutionDimensions(Attribute):
         if isinstance(value, str):
             match = re.fullmatch(r"(\w+)_(\w+)->(\w+)", value)
             if match is None:
-                raise ValueError(f"must be such as b01f_01io->b01f, not {value!r}")
+                raise ValueError(f"must look like b01f_01io->b01f, not {value!r}")
             return ConvolutionDimensionNumbers.from_letters(*match.groups())
         lhs, rhs, output = value
         if isinstance(lhs, str):
@@ -130,7 +130,7 @@ class ConvolutionDimensions(Attribute):
         return ConvolutionDimensionNumbers.of(*lists)
 
     def stablehlo(self, value: ConvolutionDimensionNumbers) -> str:
-        """`[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`."""
+        """Return `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`."""
         lhs, rhs, output = (f"[{', '.join(roles)}]" for roles in value.labels)
         return f"{lhs}x{rhs}->{output}"
 

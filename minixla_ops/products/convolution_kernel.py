@@ -1,4 +1,4 @@
-"""The meaning of calls of `minixla/engine/kernels/convolutions.cc` in programs that are read."""
+"""Import of calls of `minixla/engine/kernels/convolutions.cc`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import minixla_ops as ops
 from minixla.core import Graph, Shape
 from minixla.typing import Array
 
-#: The targets, by the element type in which they sum.
+#: Call targets by the element type in which they sum.
 TARGETS = {"f32": "minixla_convolution_f32", "f64": "minixla_convolution_f64"}
 
 
 def convolution_of(
     call: Any, shapes: Sequence[Shape], programs: Sequence[Graph] = ()
 ) -> Callable[..., Array] | None:
-    """What such a call, a CustomCall, means; None if the call has other attributes."""
+    """Return the convolution that a CustomCall computes; None if its attributes differ."""
     options = dict(call.options)
     count = shapes[0].rank - 2
     try:

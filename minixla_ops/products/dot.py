@@ -1,4 +1,4 @@
-"""Products that sum over dimensions: DotGeneral, and the builder Dot for vectors and matrices."""
+"""Dot products: DotGeneral, and the builder Dot for vectors and matrices."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -22,15 +22,15 @@ from minixla_ops.products.dot_dimensions import DotDimensionNumbers, DotDimensio
 
 
 class Dot(products.SumOfProducts):
-    """Base class of the operations that have DotDimensionNumbers.
+    """Base class of operations with DotDimensionNumbers.
 
     Checks:
         (C1), (C2) see SumOfProducts.
-        (C3) as many contracting dimensions of lhs as of rhs, and as many batch dimensions.
+        (C3) lhs and rhs have equal numbers of contracting and of batch dimensions.
         (C4) each is a dimension of its operand.
-        (C5) no dimension of an operand is named twice.
-        (C6) paired batch dimensions are equal in size.
-        (C7) paired contracting dimensions are equal in size.
+        (C5) dimensions of an operand are not repeated.
+        (C6) paired batch dimensions have equal sizes.
+        (C7) paired contracting dimensions have equal sizes.
     """
 
     mixes_types = True
@@ -39,7 +39,7 @@ class Dot(products.SumOfProducts):
     preferred_element_type: Any = products.PREFERRED_TYPE
 
     def dot_shape(self, lhs: Shape, rhs: Shape, numbers: DotDimensionNumbers) -> Shape:
-        """The shape of the product: batch dimensions, those kept of lhs, those kept of rhs."""
+        """Return the product's shape: batch dimensions, free ones of lhs, free ones of rhs."""
         kind = self.result_type(lhs, rhs)
         self._check_names("lhs", lhs, [*numbers[0], *numbers[2]])
         self._check_names("rhs", rhs, [*numbers[1], *numbers[3]])
@@ -57,19 +57,19 @@ class Dot(products.SumOfProducts):
         check_dimensions(self, "C4", shape, *named, of=name)
         for each in named:
             if named.count(each) > 1:
-                self.refuse_attribute("C5", f"dimension {each} of {name} is named twice")
+                self.refuse_attribute("C5", f"dimension {each} of {name} must not be repeated")
 
     def _check_pairs(
         self, label: str, role: str, lhs: Shape, rhs: Shape, named: Sequence[Sequence[int]]
     ) -> None:
         if len(named[0]) != len(named[1]):
-            self.refuse_attribute("C3", f"lhs and rhs differ in the number of {role} dimensions")
+            self.refuse_attribute("C3", f"lhs and rhs must have equal numbers of {role} dimensions")
         for one, other in zip(*named, strict=True):
             if lhs.dimensions[one] != rhs.dimensions[other]:
-                left = f"dimension {one} of lhs has size {lhs.dimensions[one]}"
-                right = f"dimension {other} of rhs has size {rhs.dimensions[other]}"
-                problem = f"{role} dimensions differ in size: {left}, {right}"
-                self.refuse(label, problem, "Paired dimensions must be equal in size; pair others.")
+                left = f"lhs dimension {one} has size {lhs.dimensions[one]}"
+                right = f"rhs dimension {other} has size {rhs.dimensions[other]}"
+                problem = f"{role} dimensions must be equal; {left}, {right}"
+                self.refuse(label, problem, "Transpose an operand, or pair other dimensions.")
 
 
 @register
@@ -77,20 +77,19 @@ class DotGeneral(Dot, products.Product):
     """Sum of products over contracting dimensions, separately for each batch index.
 
     out[b..., i..., j...] = sum over k... of lhs[b, i, k] * rhs[b, j, k]: the result has the batch
-    dimensions, then those of lhs that are neither batch nor contracting, then those of rhs.
-    Integers wrap, pred is an or of ands. XLA: DotGeneral and Dot.
+    dimensions, then the other free dimensions of lhs, then those of rhs. Integers wrap, and pred
+    is a logical OR of ANDs. XLA: DotGeneral and Dot.
 
     Args:
-        lhs: an array of any element type.
-        rhs: an array of the same element type, or of any if preferred_element_type is given.
+        lhs: an array with any element type.
+        rhs: an array with the same element type, or any if preferred_element_type is given.
         dimension_numbers: a DotDimensionNumbers, or JAX's
             ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)).
         precision_config: DEFAULT, HIGH or HIGHEST, or a pair of them for lhs and rhs.
         preferred_element_type: the type to accumulate in and to return; default: the operands'.
 
     Returns:
-        An array: the batch dimensions, the other dimensions of lhs that are not contracted, then
-        those of rhs.
+        An array: the batch dimensions, then the free dimensions of lhs, then those of rhs.
 
     Checks: see Dot.
 
@@ -112,7 +111,7 @@ class DotGeneral(Dot, products.Product):
         lhs_contracting, rhs_contracting, lhs_batch, rhs_batch = self.dimension_numbers
         lhs_free, rhs_free = map(self.dimension_numbers.free, (0, 1), (lhs.ndim, rhs.ndim))
         named = [*lhs_contracting, *lhs_batch], [*rhs_contracting, *rhs_batch]
-        for one, other in zip(*named, strict=True):  # where one is dynamic, they may differ
+        for one, other in zip(*named, strict=True):  # they may differ if one is dynamic
             size = min(lhs.shape[one], rhs.shape[other])
             lhs = lhs[(np.s_[:],) * one + (np.s_[:size],)]
             rhs = rhs[(np.s_[:],) * other + (np.s_[:size],)]
@@ -142,7 +141,7 @@ class DotGeneral(Dot, products.Product):
         described = self.dimension_numbers, (shape_of_operand.rank, shape.rank), index, is_larger
         is_reversed, numbers, permutation = dot_dimensions.transposed_numbers(*described)
         cotangent, other = products.in_common_type(cotangent, other)
-        # The cotangent takes the operand's place, and with it the operand's precision.
+        # The cotangent replaces the operand, so it gets the operand's precision.
         pair = (other, cotangent) if is_reversed else (cotangent, other)
         precision = self.precision_config
         if precision and is_reversed != bool(index):
@@ -188,11 +187,13 @@ def dot_general(
 
 
 def _with_batch_sizes(lhs: ArrayLike, rhs: Tracer, numbers: DotDimensionNumbers) -> ArrayLike:
-    """lhs, its batch dimensions dynamic where those of rhs are."""
+    """Make batch dimensions of lhs dynamic if those of rhs are."""
     right, left = shape_of(rhs), shape_of(lhs, "dot_general")
     if isinstance(left, Shape) and isinstance(right, Shape) and right.is_dynamic:
         for one, other in zip(*numbers[2:], strict=False):
-            is_dimension = one < left.rank and other < right.rank  # DotGeneral's shape refuses more
+            is_dimension = (
+                one < left.rank and other < right.rank
+            )  # DotGeneral's shape rule raises otherwise
             if is_dimension and right.dynamic[other] > left.dynamic[one]:
                 lhs = ops.set_dimension_size(lhs, ops.get_dimension_size(rhs, other), one)
     return lhs
@@ -204,7 +205,7 @@ def dot(
     precision_config: Any = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The product of two vectors, of a matrix and a vector, or of two matrices (a DotGeneral).
+    """Multiply two vectors, a matrix and a vector, or two matrices (a DotGeneral).
 
     XLA: Dot.
 
@@ -228,11 +229,11 @@ def dot(
     ranks = tuple(operand.rank if isinstance(operand, Shape) else -1 for operand in (left, right))
     if ranks not in ((1, 1), (2, 1), (2, 2)):
         problem, details = (
-            "(D1) there is no product of these ranks",
+            "(D1) dot requires operands of rank 1 or 2",
             [f"lhs {left}", f"rhs {right}"],
         )
-        advice = "It takes vector and vector, matrix and vector, or matrix and matrix"
-        advice = f"{advice}; dot_general takes all others."
+        advice = "dot supports vector and vector, matrix and vector, or matrix and matrix"
+        advice = f"{advice}; use dot_general for others."
         raise explain(ShapeError, "dot", problem, details, advice)
     numbers = DotDimensionNumbers((ranks[0] - 1,), (0,))
     return dot_general(lhs, rhs, numbers, precision_config, preferred_element_type)

@@ -1,4 +1,4 @@
-"""DotDimensionNumbers, and how derivatives and batches of products change them."""
+"""DotDimensionNumbers, and the dimension numbers of derivatives and batches of products."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -9,15 +9,15 @@ from minixla_ops.helpers.batch_dimensions import shifted
 
 
 class DotDimensionNumbers(NamedTuple):
-    """Which dimensions of the operands are summed over, and which they have in common.
+    """The contracting and batch dimensions of a product's operands.
 
-    Prints as StableHLO does: `batching_dims = [0] x [0], contracting_dims = [2] x [1]`.
+    Prints as in StableHLO: `batching_dims = [0] x [0], contracting_dims = [2] x [1]`.
 
     Attributes:
         lhs_contracting_dimensions: dimensions of lhs to sum over.
-        rhs_contracting_dimensions: the dimension of rhs that each of those is paired with.
+        rhs_contracting_dimensions: the dimensions of rhs that they are paired with.
         lhs_batch_dimensions: dimensions of lhs that index separate products.
-        rhs_batch_dimensions: the dimension of rhs that each of those is paired with.
+        rhs_batch_dimensions: the dimensions of rhs that they are paired with.
     """
 
     lhs_contracting_dimensions: Sequence[int]
@@ -26,7 +26,7 @@ class DotDimensionNumbers(NamedTuple):
     rhs_batch_dimensions: Sequence[int] = ()
 
     def free(self, side: int, rank: int) -> tuple[int, ...]:
-        """The dimensions of lhs (`side` 0) or rhs (1) that are neither contracting nor batch."""
+        """Return the dimensions of lhs (`side` 0) or rhs (1) that are not contracting or batch."""
         named = *self[side], *self[side + 2]
         return tuple([index for index in range(rank) if index not in named])
 
@@ -38,7 +38,7 @@ class DotDimensionNumbers(NamedTuple):
 
 
 class DotDimensions(Attribute):
-    """The DotDimensionNumbers; also in the form in which JAX's dot_general takes them."""
+    """DotDimensionNumbers, or the argument of JAX's dot_general."""
 
     is_ambiguous = False
     description = (
@@ -63,7 +63,7 @@ class DotDimensions(Attribute):
         return DotDimensionNumbers(*[fields.get(name, ()) for name in names])
 
     def hlo(self, value: DotDimensionNumbers) -> dict[str, Sequence[int] | None]:
-        """`lhs_batch_dims={0}, lhs_contracting_dims={2}`, the same of rhs; empty ones left out."""
+        """Return `lhs_batch_dims={0}`, `lhs_contracting_dims={2}` and so on, without empty ones."""
         fields = sorted(value._asdict().items())
         return {name.replace("dimensions", "dims"): numbers or None for name, numbers in fields}
 
@@ -72,21 +72,21 @@ class DotDimensions(Attribute):
 def transposed_numbers(
     numbers: DotDimensionNumbers, ranks: tuple[int, int], index: int, is_larger: bool
 ) -> tuple[bool, DotDimensionNumbers, tuple[int, ...] | None]:
-    """How the cotangent of operand `index` is a product of the result's and the other operand.
+    """Express the cotangent of operand `index` as a product of the result's and the other operand.
 
-    Whether the other operand comes first, the dimension numbers, and the permutation that brings
-    the product's dimensions into the operand's order, or None where they are. `ranks` are those of
-    the operand and of the other. Backends copy what comes first where they sum over other
-    dimensions than the last: `is_larger` says whether the other is larger than the cotangent.
+    Returns whether the other operand comes first, the dimension numbers, and the permutation to the
+    operand's order, or None for the identity. `ranks` are those of the operand and of the other
+    operand. Backends copy the first operand if it is not summed over its last dimensions:
+    `is_larger` says whether the other operand is larger than the cotangent.
     """
     contracting, batch = numbers[index::2]
     other_contracting, other_batch = numbers[1 - index :: 2]
     free, other_free = numbers.free(index, ranks[0]), numbers.free(1 - index, ranks[1])
-    # Where the other operand's free dimensions are in the result.
+    # The positions of the other operand's free dimensions in the result.
     start = len(batch) + (0 if index else len(free))
     summed = tuple(range(start, start + len(other_free)))
     common = tuple(range(len(batch)))
-    # Contracting dimensions come out in the other operand's order.
+    # The result has the contracting dimensions in the other operand's order.
     restored = [
         dimension for _, dimension in sorted(zip(other_contracting, contracting, strict=True))
     ]
@@ -99,7 +99,7 @@ def transposed_numbers(
 
 
 def _permutation(order: Sequence[int]) -> tuple[int, ...] | None:
-    """The transposition that sorts dimensions given in `order`; None where they are sorted."""
+    """Return the transposition that sorts dimensions in `order`; None if they are sorted."""
     permutation = tuple(sorted(range(len(order)), key=order.__getitem__))
     return permutation if list(permutation) != sorted(order) else None
 
@@ -108,10 +108,10 @@ def _permutation(order: Sequence[int]) -> tuple[int, ...] | None:
 def batched_numbers(
     numbers: DotDimensionNumbers, ranks: tuple[int, int], dimensions: tuple[int | None, int | None]
 ) -> tuple[DotDimensionNumbers, int]:
-    """The dimension numbers over a batch, and where the batch is in the result.
+    """Return the dimension numbers over a batch, and the batch dimension of the result.
 
-    A batch of both operands is one more batch dimension; of one operand, one more free dimension.
-    `ranks` are those of the operands with their batch, which is at `dimensions` or None.
+    A batch of both operands is one more batch dimension; a batch of one operand is one more free
+    dimension. `ranks` include the batch; `dimensions` are the batch dimensions or None.
     """
     lhs_at, rhs_at = dimensions
     lhs_contracting, lhs_batch = (shifted(number, lhs_at) for number in numbers[0::2])
@@ -119,7 +119,7 @@ def batched_numbers(
     if lhs_at is not None and rhs_at is not None:
         lhs_batch, rhs_batch = (lhs_at, *lhs_batch), (rhs_at, *rhs_batch)
     batched = DotDimensionNumbers(lhs_contracting, rhs_contracting, lhs_batch, rhs_batch)
-    kept = [*lhs_batch, *batched.free(0, ranks[0])]  # of lhs; those of rhs come after them
+    kept = [*lhs_batch, *batched.free(0, ranks[0])]  # of lhs; the free dimensions of rhs follow
     if lhs_at is None:
         return batched, len(kept) + batched.free(1, ranks[1]).index(rhs_at)
     return batched, kept.index(lhs_at)

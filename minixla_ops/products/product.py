@@ -1,4 +1,4 @@
-"""What dot products and convolutions share: types, precision, and matrix products in NumPy."""
+"""The base classes of dot products and convolutions: types, precision, and NumPy evaluation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from minixla_ops.helpers.shorthand import array_shape
 _KINDS = {"pred": 0, "signed": 1, "unsigned": 1, "float": 2, "complex": 3}
 
 
-#: JAX's other names.
+#: JAX's aliases.
 _PRECISIONS = {"FLOAT32": "HIGHEST", "BFLOAT16_3X": "HIGH", "TENSORFLOAT32": "HIGH"}
 _PRECISIONS |= {"BFLOAT16": "DEFAULT", "FASTEST": "DEFAULT"}
 
@@ -28,8 +28,8 @@ _PRECISIONS |= {"BFLOAT16": "DEFAULT", "FASTEST": "DEFAULT"}
 class Precisions(Attribute):
     """DEFAULT, HIGH or HIGHEST for both operands, or a pair of them (rule P).
 
-    It says how exactly hardware that multiplies in a narrower type (a TPU, TF32 on a GPU) shall
-    imitate the operands' type; it does not change what the operation means.
+    It selects how exactly hardware with narrower multiplication (a TPU, or TF32 on a GPU)
+    approximates the operands' type. It does not change the meaning of the operation.
     """
 
     is_ambiguous = False
@@ -46,7 +46,7 @@ class Precisions(Attribute):
         return f"[{', '.join(map(self._of_one.stablehlo, value))}]"
 
     def read(self, written: Sequence[str]) -> list[str] | None:
-        """The names; None where there is not one for each operand."""
+        """Return the names; None unless there is one for each operand."""
         return [*map(self._of_one.read, written)] if len(written) == 2 else None
 
     def hlo(self, value: Sequence[str]) -> str | None:
@@ -59,45 +59,45 @@ PREFERRED_TYPE: Any = attribute(TypeAttribute(), default=None, stablehlo=None, h
 
 
 class SumOfProducts(Operation):
-    """Base class of the operations that sum products of elements of lhs and rhs.
+    """Base class of operations that sum products of elements of lhs and rhs.
 
-    Integers wrap; pred is an or of ands. Types narrower than f32 are accumulated in f32 and
+    Integers wrap; pred is a logical OR of ANDs. Types narrower than f32 are accumulated in f32 and
     rounded once.
 
     Checks:
-        (C1) lhs and rhs have one element type; in a class that `mixes_types` they may differ if
-            preferred_element_type is given.
-        (C2) preferred_element_type goes neither from complex to real nor from float to integer or
-            pred, and makes integers no narrower.
+        (C1) lhs and rhs have equal element types. If a class `mixes_types`, they may differ if
+             preferred_element_type is given.
+        (C2) preferred_element_type does not convert complex to real, or float to integer or pred,
+             and does not make integers narrower.
     """
 
-    #: Whether lhs and rhs may have different element types.
+    #: True if lhs and rhs may have different element types.
     mixes_types = False
 
     def result_type(self, lhs: Shape, rhs: Shape) -> ElementType:
-        """The result's element type, for operands that pass the checks above."""
+        """Return the result's element type after running these checks."""
         preferred: ElementType | None = self.preferred_element_type  # type: ignore[attr-defined]  # members'
         if lhs.element_type is not rhs.element_type and not (self.mixes_types and preferred):
             advice = "Convert one side with convert_element_type"
             advice = f"{advice}; preferred_element_type sets the type of the result."
-            self.refuse("C1", "the element types of lhs and rhs differ", advice)
+            self.refuse("C1", "lhs and rhs must have equal element types", advice)
         result = preferred or lhs.element_type
         for kind in (lhs.element_type, rhs.element_type):
             is_narrower = _KINDS[result.kind] < 2 and result.bits < kind.bits
             if _KINDS[result.kind] < _KINDS[kind.kind] or is_narrower:
                 problem = f"a product of {kind} cannot be accumulated in {preferred}"
-                advice = "Leave preferred_element_type out and convert the result."
+                advice = "Omit preferred_element_type and convert the result."
                 self.refuse_attribute("C2", problem, advice)
         return result
 
 
 class Product(SumOfProducts):
-    """Base class of those that are linear in lhs and in rhs, and have no other operands."""
+    """Base class of products that are linear in lhs and rhs, their only operands."""
 
     operands = "lhs", "rhs"
     linear_operands = EACH_OPERAND
-    #: `cotangent(index, cotangent, operands)`: that of operand `index`, of which only the shape
-    #: counts, or None for zero.
+    #: `cotangent(index, cotangent, operands)`: the cotangent of operand `index`, or None for zero.
+    #: Only this operand's shape is used.
     cotangent = GIVEN
 
     def transpose(self, cotangents, operands, linear):
@@ -109,7 +109,7 @@ class Product(SumOfProducts):
 
 
 def in_common_type(first: Array, second: Array) -> tuple[Array, Array]:
-    """Two values of inexact types, converted to a type that holds both where they differ."""
+    """Convert two values to a common inexact type that represents both."""
     one, other = array_shape(first).element_type, array_shape(second).element_type
     if one is other:
         return first, second
@@ -118,12 +118,12 @@ def in_common_type(first: Array, second: Array) -> tuple[Array, Array]:
 
 
 def summing_type(result: ElementType, *operands: ElementType) -> ElementType:
-    """Return the type in which products of `operands` are summed for a result of type `result`."""
+    """Return the type in which products of `operands` are summed for the element type `result`."""
     return _inexact_type(result, *operands) if result.is_inexact else result
 
 
 def _inexact_type(*kinds: ElementType) -> ElementType:
-    """Return the type, f32 or wider, that holds all values of the inexact types.
+    """Return the type, f32 or wider, that represents all values of the inexact types.
 
     Integers that a float type accumulates are rounded to it first.
     """
@@ -132,7 +132,7 @@ def _inexact_type(*kinds: ElementType) -> ElementType:
 
 
 def matrix_product(lhs: np.ndarray, rhs: np.ndarray, preferred: ElementType | None) -> np.ndarray:
-    """The product of stacks of matrices [..., m, k] and [..., k, n], as SumOfProducts has it."""
+    """Multiply stacks of matrices [..., m, k] and [..., k, n], as SumOfProducts does."""
     kind = element_type(lhs.dtype)
     result = preferred or kind
     with np.errstate(all="ignore"):
@@ -146,12 +146,12 @@ def matrix_product(lhs: np.ndarray, rhs: np.ndarray, preferred: ElementType | No
 
 
 def _contiguous(array: np.ndarray, dtype: np.dtype | type[np.generic]) -> np.ndarray:
-    # BLAS takes no zero-stride views; NumPy's own loops are slow.
+    # BLAS does not support zero-stride views, and NumPy's own loops are slow.
     return np.ascontiguousarray(array.astype(dtype, copy=False))
 
 
 def _integer_product(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-    """The product modulo 2**64; by BLAS in f64 where every sum is exact there."""
+    """Multiply modulo 2**64; in f64 with BLAS if every sum is exact there."""
     if _magnitude(lhs) * _magnitude(rhs) * lhs.shape[-1] < 2.0**53:
         return (_contiguous(lhs, np.float64) @ _contiguous(rhs, np.float64)).astype(np.int64)
     return np.matmul(_contiguous(lhs, np.int64), _contiguous(rhs, np.int64))

@@ -1,4 +1,4 @@
-"""RaggedDot: products in which groups of rows, of different sizes, have their own operands."""
+"""RaggedDot: products of groups of rows, of different sizes, with separate operands."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -18,12 +18,12 @@ from minixla_ops.programs.lowering import Lowered
 
 
 class RaggedDotDimensionNumbers(NamedTuple):
-    """Which dimensions of the operands are summed over, shared, or cut into groups.
+    """The contracting, batch, ragged and group dimensions of a ragged product.
 
     Attributes:
         dot_dimension_numbers: a DotDimensionNumbers, or JAX's pair of pairs.
-        lhs_ragged_dimensions: the one dimension of lhs that is cut into groups.
-        rhs_group_dimensions: the dimension of rhs that numbers the groups, where the ragged one
+        lhs_ragged_dimensions: the one dimension of lhs that is split into groups.
+        rhs_group_dimensions: the dimension of rhs that indexes the groups, if the ragged dimension
             is neither a contracting nor a batch dimension.
     """
 
@@ -33,7 +33,7 @@ class RaggedDotDimensionNumbers(NamedTuple):
 
 
 class RaggedDimensions(Attribute):
-    """The RaggedDotDimensionNumbers, ours or JAX's."""
+    """RaggedDotDimensionNumbers of minixla or JAX."""
 
     is_ambiguous = False
     description = "RaggedDotDimensionNumbers"
@@ -59,36 +59,36 @@ class RaggedDimensions(Attribute):
 
 @register
 class RaggedDot(Lowered, Dot):
-    """DotGeneral by groups of neighbours along a ragged dimension of lhs. XLA: RaggedDot.
+    """Multiply by groups of rows along a ragged dimension of lhs. XLA: RaggedDot.
 
-    With sizes group_sizes[g], group 0 comes first. Elements behind the last group belong to none.
+    Group g has group_sizes[g] consecutive elements. Elements after the last group are in no group.
 
-    - The ragged dimension m is kept: [b..., m..., k...] x [g, b..., k..., n...] -> [b..., m...,
-      n...], each group of rows times its own rhs; rows of no group are zero.
-    - It is a contracting dimension k: [b..., m..., k...] x [b..., k..., n...] -> [g, b..., m...,
-      n...], a sum for each group.
-    - It is a batch dimension: DotGeneral; groups make no difference, as in JAX.
+    - If the ragged dimension m is free: [b..., m..., k...] x [g, b..., k..., n...] -> [b..., m...,
+      n...]. Each group of rows is multiplied with its rhs; rows in no group are zero.
+    - If it is a contracting dimension k: [b..., m..., k...] x [b..., k..., n...] -> [g, b..., m...,
+      n...], one sum for each group.
+    - If it is a batch dimension: DotGeneral; groups have no effect, as in JAX.
 
-    group_sizes is [g], or [p..., g] where sizes differ along the batch dimensions (up to the
-    ragged one) and the kept or contracting dimensions of lhs listed before the ragged one.
+    group_sizes is [g], or [p..., g] if sizes differ along p: the batch dimensions (up to the
+    ragged one) and the free or contracting dimensions of lhs listed before the ragged one.
 
     Args:
-        lhs: an array of any element type, one dimension of which is ragged.
-        rhs: an array of the same element type, or of any if preferred_element_type is given.
-        group_sizes: integers, how many neighbours along the ragged dimension are in each group.
+        lhs: an array with any element type and one ragged dimension.
+        rhs: an array with the same element type, or any if preferred_element_type is given.
+        group_sizes: integers, the number of consecutive elements in each group.
         dimension_numbers: a RaggedDotDimensionNumbers.
         precision_config: DEFAULT, HIGH or HIGHEST, or a pair of them for lhs and rhs.
         preferred_element_type: the type to accumulate in and to return; default: the operands'.
 
     Returns:
-        An array as `dot_general` gives it, without the group dimension of rhs; with a leading
-        dimension of groups where the ragged dimension is a contracting one.
+        An array like the result of `dot_general`, without the group dimension of rhs. It has a
+        leading dimension of groups if the ragged dimension is a contracting one.
 
     Checks:
         (C1) ... (C7) see Dot.
-        (C8) there is one ragged dimension, and it is one of lhs.
-        (C9) one group dimension where the ragged one is kept: a kept one of rhs, which numbers the
-            groups; else none.
+        (C8) there is one ragged dimension, which is a dimension of lhs.
+        (C9) if the ragged dimension is free, there is one group dimension: a free one of rhs, which
+             indexes the groups; else the list of group dimensions is empty.
         (C10) group_sizes are integers, [g] or [p..., g].
 
     Example:
@@ -109,20 +109,20 @@ class RaggedDot(Lowered, Dot):
         numbers, ragged, groups = self.dimension_numbers
         whole = self.dot_shape(lhs, rhs, numbers)
         if len(ragged) != 1 or not 0 <= ragged[0] < lhs.rank:
-            problem = "there is not one ragged dimension of lhs"
+            problem = "lhs must have exactly one ragged dimension"
             self.refuse_attribute("C8", problem, f"It must be in [0, {lhs.rank}).")
         it = _Ragged(self.dimension_numbers, lhs.rank, rhs.rank)
         prefix = tuple([lhs.dimensions[dimension] for dimension in it.prefix])
         sizes = group_sizes.dimensions
         if not group_sizes.element_type.is_integer or sizes[:-1] not in ((), prefix) or not sizes:
             advice = f"They must be integers, [g] or [{', '.join(map(str, prefix))}, g]."
-            self.refuse("C10", "group_sizes do not fit lhs", advice)
+            self.refuse("C10", "group_sizes must match lhs", advice)
         if not it.is_kept and not groups:
             dimensions = whole.dimensions
             return whole.with_dimensions((sizes[-1], *dimensions) if it.is_summed else dimensions)
         counts = [rhs.dimensions[group] for group in groups if group in numbers.free(1, rhs.rank)]
         if not it.is_kept or len(groups) != 1 or counts != [sizes[-1]]:
-            self.refuse("C9", "the group dimension of rhs does not fit")
+            self.refuse("C9", "the group dimension of rhs does not match")
         return whole.without_dimension(it.group_place)
 
     def reference(self, lhs, rhs, group_sizes):
@@ -152,12 +152,12 @@ class RaggedDot(Lowered, Dot):
         members = _members(group_sizes, array_shape(lhs).dimensions[it.ragged])
         places = it.places(array_shape(members).rank)
         if it.is_summed:
-            # Both sides, so that no infinity meets the zeros of the other groups.
+            # Mask both sides, so that infinities do not meet zeros of other groups.
             lhs = _by_group(lhs, members, places)
             rhs = _by_group(rhs, members, it.partners(places))
             by_group, _ = batched_numbers(numbers, (0, 0), (0, 0))
             return ops.dot_general(lhs, rhs, by_group, *others)
-        # Each row times all groups' operands; the right ones are kept.
+        # Multiply each row with all groups' operands, and keep the matching products.
         whole = ops.dot_general(lhs, rhs, numbers, *others)
         shape, at = array_shape(whole), it.group_place
         mask = ops.broadcast_in_dim(members, shape.dimensions, [*it.result_places(places), at])
@@ -165,7 +165,7 @@ class RaggedDot(Lowered, Dot):
 
 
 class _Ragged:
-    """What follows from the dimension numbers, for the one ragged dimension of lhs."""
+    """Properties of the dimension numbers with one ragged dimension of lhs."""
 
     def __init__(self, numbers: RaggedDotDimensionNumbers, lhs_rank: int, rhs_rank: int) -> None:
         self._numbers, (self.ragged,), groups = numbers
@@ -176,35 +176,35 @@ class _Ragged:
         before = candidates[: candidates.index(self.ragged)]
         # The dimensions of lhs along which group sizes may differ.
         self.prefix = (*lhs_batch, *before) if self.is_kept or self.is_summed else before
-        # Where DotGeneral puts the group dimension of rhs, if there is one.
+        # The position of the group dimension of rhs in DotGeneral's result, or -1.
         first = lhs_rank - len(lhs_contracting)
         self.group_place = first + others.index(groups[0]) if set(groups) & set(others) else -1
 
     def places(self, rank: int) -> list[int]:
-        """The dimensions of lhs that a mask [p..., ragged, g] of `rank` has, without the last."""
+        """Return the dimensions of lhs in a mask [p..., ragged, g] of `rank`, except the last."""
         return [*(self.prefix if rank > 2 else ()), self.ragged]
 
     def partners(self, places: Sequence[int]) -> list[int]:
-        """The dimensions of rhs that contracting and batch dimensions of lhs are paired with."""
+        """Return the dimensions of rhs paired with contracting and batch dimensions of lhs."""
         lhs_contracting, rhs_contracting, lhs_batch, rhs_batch = self._numbers
         lhs_side, others = (*lhs_contracting, *lhs_batch), (*rhs_contracting, *rhs_batch)
         return [others[lhs_side.index(place)] for place in places]
 
     def result_places(self, places: Sequence[int]) -> Sequence[int]:
-        """Where the result has those dimensions of lhs, for a ragged dimension that is kept."""
+        """Return the positions of dimensions of lhs in the result, for a free ragged dimension."""
         last = len(self.prefix)
         return range(last + 1) if len(places) > 1 else [last]
 
 
 def _only(mask: np.ndarray, places: Sequence[int], array: np.ndarray) -> np.ndarray:
-    """`array` where a mask holds, whose dimensions are at `places`, and zeros elsewhere."""
+    """Return `array` where a mask with dimensions `places` is true, and zeros elsewhere."""
     others = [index for index in range(array.ndim) if index not in places]
     placed = np.expand_dims(mask.transpose(np.argsort(places)), others)
     return np.where(placed, array, np.zeros((), array.dtype))
 
 
 def _members(group_sizes: Array, size: int) -> Array:
-    """Whether an index along the ragged dimension is in a group: pred[p..., size, g]."""
+    """Return whether indices along the ragged dimension are in groups: pred[p..., size, g]."""
     if array_shape(group_sizes).element_type.bits >= 32:  # so that sums fit
         group_sizes = ops.min(group_sizes, full_like(group_sizes, size))
     counts = convert(group_sizes, ELEMENT_TYPES["s32"])
@@ -221,7 +221,7 @@ def _members(group_sizes: Array, size: int) -> Array:
 
 
 def _by_group(value: Array, members: Array, places: Sequence[int]) -> Array:
-    """[g, *sizes] of `value`: zero where an element is not in the group."""
+    """Repeat `value` for each group, [g, *sizes], with zeros for elements of other groups."""
     *_, groups = array_shape(members).dimensions
     sizes = (groups, *array_shape(value).dimensions)
     mapping = [*[place + 1 for place in places], 0]

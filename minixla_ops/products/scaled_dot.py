@@ -1,4 +1,4 @@
-"""ScaledDot: a product of operands that have scales, as those of few bits do."""
+"""ScaledDot: a product of scaled operands, such as block-scaled narrow floats."""
 
 from collections.abc import Sequence
 
@@ -17,30 +17,31 @@ from minixla_ops.programs.lowering import Lowered
 
 @register
 class ScaledDot(Lowered, Dot):
-    """DotGeneral of lhs and rhs, each multiplied by its scale. XLA: ScaledDot.
+    """Multiply lhs and rhs, each with its scale, like DotGeneral. XLA: ScaledDot.
 
-    A scale has the rank of its operand. In each dimension its size is the operand's or divides
-    it, and its element i is that of a block of neighbours: operand[j] is multiplied by
-    scale[j // (operand size / scale size)]. A scalar scales all elements alike. Products are
-    computed and summed in the result's type, but at least in f32.
+    A scale has the rank of its operand. In each dimension, its size is the operand's or divides it,
+    and its element i is for a block of neighbours: operand[j] is multiplied by
+    scale[j // (operand size / scale size)]. A scalar scales all elements. Products are computed and
+    summed in the result's type, but at least in f32.
 
     Args:
         lhs: an array of floats.
         lhs_scale: a scalar, or an array with a float for each block of lhs.
-        rhs: an array of floats; of the element type of lhs unless preferred_element_type is given.
-        rhs_scale: the same for rhs.
+        rhs: an array of floats; its element type is that of lhs unless preferred_element_type is
+            given.
+        rhs_scale: a scalar, or an array with a float for each block of rhs.
         dimension_number: see `dot_general`; the attribute's name is dimension_numbers.
         precision_config: DEFAULT, HIGH or HIGHEST, or a pair of them for lhs and rhs.
-        preferred_element_type: the type to return; default: that of lhs and rhs, but f32 where it
-            has fewer than 16 bits, which could not hold what they multiply to.
+        preferred_element_type: the type to return. Default: that of lhs and rhs, but f32 for types
+            below 16 bits, which could not represent the products.
 
     Returns:
-        An array as `dot_general` gives it.
+        An array like the result of `dot_general`.
 
     Checks:
         (C1) ... (C7) see Dot.
-        (C8) all operands are of floating-point types.
-        (C9) a scale is a scalar, or has an element a block: its sizes divide its operand's.
+        (C8) all operands have floating-point types.
+        (C9) a scale is a scalar, or its sizes divide those of its operand.
 
     Example:
         >>> lhs, rhs = np.float32([[1, 2]]), np.float32([[1, 1]])
@@ -55,12 +56,14 @@ class ScaledDot(Lowered, Dot):
         lhs, lhs_scale, rhs, rhs_scale = operands
         for name, operand in zip(self.operands, operands, strict=True):
             if not operand.element_type.is_float:
-                self.refuse("C8", f"{name} is of type {operand.element_type}")
+                self.refuse(
+                    "C8", f"{name} must have a floating-point type, not {operand.element_type}"
+                )
         for name, whole, scale in (("lhs", lhs, lhs_scale), ("rhs", rhs, rhs_scale)):
             pairs = zip(scale.dimensions, whole.dimensions, strict=False)
             fits = all(count == size or (count > 0 and size % count == 0) for count, size in pairs)
             if scale.rank and not (fits and scale.rank == whole.rank):
-                self.refuse("C9", f"the sizes of {name}_scale do not divide those of {name}")
+                self.refuse("C9", f"the sizes of {name}_scale must divide those of {name}")
         product = self.dot_shape(lhs, rhs, self.dimension_numbers)
         return product.with_element_type(self._result_type(lhs.element_type))
 
@@ -84,7 +87,7 @@ class ScaledDot(Lowered, Dot):
         return convert(product, kind)
 
     def hlo(self, emit, operands, shapes, result):
-        lhs, lhs_scale, rhs, rhs_scale = operands  # HLO has the scales last
+        lhs, lhs_scale, rhs, rhs_scale = operands  # the scales are last in HLO
         return super().hlo(emit, [lhs, rhs, lhs_scale, rhs_scale], shapes, result)
 
     def _result_type(self, lhs_type: ElementType) -> ElementType:
@@ -100,7 +103,7 @@ def _repeated(scale: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
 
 
 def _spread(scale: Array, sizes: Sequence[int]) -> Array:
-    """A scale repeated to the sizes of its operand."""
+    """Repeat a scale to the sizes of its operand."""
     counts = array_shape(scale).dimensions
     if not counts:
         return ops.broadcast_in_dim(scale, sizes, ())

@@ -1,1 +1,1 @@
-"""Programs inside operations: calls, computations of scalars, and how NumPy evaluates them."""
+"""Operations that run programs: calls, computations of scalars, and their NumPy evaluation."""

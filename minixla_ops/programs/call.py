@@ -1,4 +1,4 @@
-"""Call: a program inside a program."""
+"""Call: run a program inside another program."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -21,7 +21,7 @@ _KEPT = ' {mhlo.frontend_attributes = {inlineable = "false"}}'
 
 @register
 class Call(RunsPrograms, CallsProgram):
-    """Runs a computation on its operands and gives its results. XLA: Call.
+    """Run a computation on its operands and return its results. XLA: Call.
 
     A call whose computation has side effects is never dropped.
 
@@ -29,25 +29,25 @@ class Call(RunsPrograms, CallsProgram):
         computation: the Graph.
 
     Checks:
-        (C1) as many operands as the computation has inputs.
+        (C1) there is one operand for each input of the computation.
         (C2) each operand has the shape of its input.
     """
 
     operands = ("operands...",)
     dynamic_operands = EVERY_OPERAND
     computation: Graph = attribute(Instance(Graph), hlo="to_apply")
-    #: Whether XLA must keep the call.
+    #: True if XLA must keep the call.
     is_kept: ClassVar[bool] = False
 
     def shape(self, *operands):
         wanted = self.computation.input_shapes
         if len(wanted) != len(operands):
-            problem = f"{len(operands)} operands for a computation of {len(wanted)} inputs"
-            advice = f"Give one operand for each input: {', '.join(map(str, wanted)) or 'none'}."
+            problem = f"the call has {len(operands)} operands, the computation {len(wanted)} inputs"
+            advice = f"Pass one operand for each input: {', '.join(map(str, wanted)) or 'none'}."
             self.refuse("C1", problem, advice)
         for index, (operand, shape) in enumerate(zip(operands, wanted, strict=True)):
             if operand is not shape:
-                problem = f"operand {index} has shape {operand}, the computation takes {shape}"
+                problem = f"operand {index} has shape {operand}, the computation's input {shape}"
                 self.refuse("C2", problem, _advice(operand, shape))
         return self.computation.output_shapes
 
@@ -83,7 +83,7 @@ class Call(RunsPrograms, CallsProgram):
         return self.of_derived(batched.graph)(*operands), batched.known
 
     def of_derived(self, computation: Graph) -> Operation:
-        """The call of a program that is made of the computation."""
+        """Return a call of a program that is derived from the computation."""
         return self.replace(computation=computation)
 
 
@@ -94,29 +94,29 @@ class KeptCall(Call):
 
 
 def _advice(shape: AnyShape, wanted: AnyShape) -> str:
-    """Return the advice for an operand of another shape."""
+    """Return the advice for an operand whose shape differs from the input's."""
     if isinstance(shape, Shape) and isinstance(wanted, Shape):
         narrow = canonical_element_type(wanted.element_type)
         if narrow is not wanted.element_type and shape.element_type is narrow:
             return (
-                "64-bit values become narrower while JAX's 64-bit mode is off: call "
+                "JAX converts 64-bit values to 32 bits while its 64-bit mode is off: call "
                 'jax.config.update("jax_enable_x64", True), or use `with jax.enable_x64(True):`.'
             )
     return "Convert or reshape the operand."
 
 
 def call(computation: Graph | Callable[..., object], *operands: object) -> tuple[Any, ...]:
-    """The results of a computation as a Python tuple. XLA: Call.
+    """Call a computation and return its results as a tuple. XLA: Call.
 
     Args:
-        computation: a Graph, or a function of the operands that is traced to one.
-        operands: values of the shapes of its inputs, tuples and tokens included.
+        computation: a Graph, or a function of the operands, which is traced.
+        operands: values with the shapes of its inputs, including tuples and tokens.
 
     Returns:
-        A tuple of what the computation gives.
+        A tuple of the computation's results.
 
     Raises:
-        ShapeError: the operands do not fit (C1, C2).
+        ShapeError: the operands do not match the inputs (C1, C2).
         TransformError: the function reads traced values of the enclosing function.
 
     Example:
@@ -134,7 +134,7 @@ def call(computation: Graph | Callable[..., object], *operands: object) -> tuple
 
 
 def without_user_rule(operation: Operation) -> Call | None:
-    """Return the call that evaluates an operation with a user's rule; None for other operations."""
+    """Return the call that evaluates an operation with a user's rule, else None."""
     if not isinstance(operation, CallsProgram) or not operation.has_user_rule:
         return None
     return next((Call(program.evaluated()) for program in operation.computations), None)

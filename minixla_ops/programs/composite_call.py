@@ -1,4 +1,4 @@
-"""CompositeCall: a named program that may stand for one operation; and OptimizationBarrier."""
+"""CompositeCall: a call that a backend may replace by one operation; and OptimizationBarrier."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -24,19 +24,19 @@ from minixla_ops.programs.runs_programs import RunsPrograms, as_given, in_form_o
 
 @register
 class CompositeCall(Call):
-    """A call that a backend may replace by an operation of the given name. XLA: CompositeCall.
+    """Call a computation that a backend may replace by an operation. XLA: CompositeCall.
 
-    The computation, its decomposition, says what it means; derivatives and batches are those of it.
+    The computation, its decomposition, defines the meaning, the derivatives and the batching rule.
 
     Attributes:
         computation: the Graph.
         composite_name: a dotted name, `namespace.operation`.
         composite_attributes: a dictionary in MLIR's notation, `{n = 1 : i32}`.
-        version: raised when the meaning of the name changes.
+        version: a number that increases when the meaning of the name changes.
 
     Checks:
-        (C1), (C2) as Call has them.
-        (C3) the name is words joined by dots, two at least, the first an identifier.
+        (C1), (C2) the checks of Call hold.
+        (C3) the name has two or more words joined by dots; the first is an identifier.
         (C4) the attributes are in braces.
     """
 
@@ -51,12 +51,14 @@ class CompositeCall(Call):
         is_name = re.compile(r"[\w$]+", re.ASCII).fullmatch
         is_space = re.fullmatch(r"[a-zA-Z]\w*", space, re.ASCII) is not None
         if not (is_space and names and all(map(is_name, names))):
-            problem = f"the name {self.composite_name!r} is not a dotted name"
-            advice = "Give a namespace and a name, such as my_library.my_operation."
+            problem = f"{self.composite_name!r} is not a dotted name"
+            advice = "Pass a namespace and a name, such as my_library.my_operation."
             self.refuse_attribute("C3", problem, advice)
         if not re.fullmatch(r"\{.*\}", self.composite_attributes, re.DOTALL):
-            advice = "Give a dictionary in MLIR's notation, such as {n = 1 : i32}, or a Python one."
-            self.refuse_attribute("C4", "the attributes are no dictionary", advice)
+            advice = (
+                "Pass a dictionary in MLIR's notation, such as {n = 1 : i32}, or a Python dict."
+            )
+            self.refuse_attribute("C4", "the attributes are not a dictionary", advice)
         return super().shape(*operands)
 
     def write(self, emit, operands, shapes, results):
@@ -88,20 +90,20 @@ def composite_call(
     attributes: str | Mapping[str, str | int | float | bool] | None = None,
     version: int = 0,
 ) -> Any:
-    """The results of a computation that a backend may replace by an operation of its own.
+    """Call a computation that a backend may replace by its own operation.
 
     XLA: CompositeCall.
 
     Args:
         computation: the decomposition: a Graph, or a function of the operands.
-        *operands: values of the shapes of its inputs.
+        *operands: values with the shapes of its inputs.
         name: a dotted name, `namespace.operation`.
-        attributes: a dictionary in MLIR's notation, or a Python one, whose numbers become i64 and
+        attributes: a dictionary in MLIR's notation, or a Python one. Its numbers become i64 and
             f64.
-        version: raised when the meaning of the name changes.
+        version: a number that increases when the meaning of the name changes.
 
     Returns:
-        What the computation gives: one value, or a Python tuple where it gives several.
+        The computation's results: one value, or a Python tuple of several.
 
     Raises:
         ShapeError, AttributeValueError: see CompositeCall.
@@ -121,32 +123,32 @@ def composite_call(
 
 
 def _dictionary_text(attributes: object) -> str:
-    """A dictionary in MLIR's notation and order; text is in that already, None is an empty one."""
+    """Write a dictionary in MLIR's notation, sorted; return strings unchanged, None is empty."""
     if isinstance(attributes, str):
         return attributes
     attributes = {} if attributes is None else attributes
     if not isinstance(attributes, Mapping) or not all(isinstance(key, str) for key in attributes):
-        advice = "Give a dictionary whose keys are strings, or one as text in MLIR's notation."
-        raise _not_written("attributes are no dictionary of names", attributes, advice)
+        advice = "Pass a dictionary whose keys are strings, or its text in MLIR's notation."
+        raise _not_written("attributes must be a dictionary with string keys", attributes, advice)
     pairs = []
     for key, value in sorted(attributes.items()):
         is_integer = isinstance(value, int) and value.bit_length() < 64
         if not is_integer and not isinstance(value, (str, float)):
-            advice = "Values are str, int of 64 bits, float and bool"
-            advice = f"{advice}; give others in MLIR's notation."
-            raise _not_written("an attribute has no notation", value, advice)
+            advice = "Values must be str, int of 64 bits, float or bool"
+            advice = f"{advice}; write others in MLIR's notation."
+            raise _not_written("an attribute's type is not supported", value, advice)
         is_word = re.fullmatch(r"[a-zA-Z_][\w$.]*", key, re.ASCII)
         pairs.append((key if is_word else quoted(key), value))
     return dictionary_text(pairs)
 
 
 def _not_written(problem: str, value: object, advice: str) -> AttributeValueError:
-    details = [f"given, of type {type(value).__name__}: {value!r}"[:200]]
+    details = [f"got, of type {type(value).__name__}: {value!r}"[:200]]
     return explain(AttributeValueError, "composite_call", f"(C4) {problem}", details, advice)
 
 
 def dictionary_text(attributes: Iterable[tuple[str, object]]) -> str:
-    """Attributes by name in MLIR's notation: str, bytes, bool, int, float, (dtype, number(s))."""
+    """Write attributes in MLIR's notation: str, bytes, bool, int, float, (dtype, scalars)."""
     return f"{{{', '.join([f'{name} = {_text(value)}' for name, value in attributes])}}}"
 
 
@@ -167,9 +169,9 @@ def _text(value: object) -> str:
 
 @register
 class OptimizationBarrier(Operation):
-    """The operands, across which no compiler moves computation. XLA: OptimizationBarrier.
+    """Return the operands, and prevent compilers from moving code across. XLA: OptimizationBarrier.
 
-    All of them are computed before anything that reads one of the results.
+    All operands are computed before anything that reads one of the results.
     """
 
     stablehlo_name = "optimization_barrier"
@@ -202,7 +204,7 @@ class OptimizationBarrier(Operation):
 
 
 class RecomputationBarrier(OptimizationBarrier):
-    """The start of a second computation: values that are known once the cotangents are.
+    """The start of a recomputation: its values are available once the cotangents are known.
 
     Attributes:
         cotangents: the positions of the cotangents among the operands.
@@ -212,14 +214,14 @@ class RecomputationBarrier(OptimizationBarrier):
 
 
 def optimization_barrier(operand: object) -> Any:
-    """The operand, across which no compiler moves computation. XLA: OptimizationBarrier.
+    """Return the operand, and prevent compilers from moving code across. XLA: OptimizationBarrier.
 
     Args:
-        operand: an array, a tuple, or a Python sequence of such: all are computed before anything
+        operand: an array, a tuple, or a Python sequence of these. All are computed before anything
             that reads one of the results.
 
     Returns:
-        The same values, in the form of `operand` (for a sequence, a Python tuple).
+        The same values, in the structure of `operand`; a sequence becomes a tuple.
 
     Example:
         >>> ops.optimization_barrier((np.int32(1), np.int32(2)))

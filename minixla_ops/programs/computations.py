@@ -1,4 +1,4 @@
-"""Computations: the scalar programs that reductions, windows, scatters and collectives apply."""
+"""The scalar programs that reductions, windows, scatters and collectives apply."""
 
 import inspect
 import math
@@ -21,15 +21,15 @@ from minixla.core.tracing import GraphTracer, Tracer, closed_graph, evaluate_gra
 from minixla.typing import Array
 from minixla_ops.helpers.shorthand import Values, array_shape, splat
 
-#: What an operation is given: a program of scalars, or a function that is traced to one.
+#: A computation argument: a program of scalars, or a function to trace.
 Computation = Graph | Callable[..., object]
 
-#: What the operation set's own builders become, by function and shapes: they never change.
+#: Traced builders of the operation set, by function and shapes: builders never change.
 _TRACED: dict[tuple[Callable[..., object], tuple[AnyShape, ...]], Graph] = {}
 
 
 def computation_of(computation: Computation, shapes: ShapeList, subject: str) -> Graph:
-    """The Graph of a computation that an operation was given: one, or a function that is traced."""
+    """Return the Graph of a computation, tracing it if it is a function."""
     if isinstance(computation, Graph):
         return computation
     key = (computation, tuple(shapes))
@@ -40,7 +40,7 @@ def computation_of(computation: Computation, shapes: ShapeList, subject: str) ->
     if graph is None:
         if not callable(computation):
             problem = f"the computation is of type {type(computation).__name__}"
-            advice = "Give a Graph or a function of scalars, such as minixla_ops.add."
+            advice = "Pass a Graph or a function of scalars, such as minixla_ops.add."
             raise explain(ShapeError, subject, problem, [repr(computation)[:200]], advice)
         _check_arity(computation, len(shapes), subject)
         name = getattr(computation, "__name__", "computation")
@@ -49,7 +49,7 @@ def computation_of(computation: Computation, shapes: ShapeList, subject: str) ->
         is_own = module.partition(".")[0] in ("minixla_ops", "minixla")
         if is_own and getattr(sys.modules.get(module), name, None) is computation:  # a builder
             for instruction in graph.instructions:
-                instruction.source = None  # it stands for every caller's line
+                instruction.source = None  # the graph is shared by all callers
             _TRACED[key] = graph
     return graph
 
@@ -57,7 +57,7 @@ def computation_of(computation: Computation, shapes: ShapeList, subject: str) ->
 def _check_arity(computation: Callable[..., object], count: int, subject: str) -> None:
     try:
         signature = inspect.signature(computation)
-    except (TypeError, ValueError):  # of a function that is not Python's
+    except (TypeError, ValueError):  # the function is not a Python function
         return
     try:
         signature.bind(*range(count))
@@ -65,14 +65,14 @@ def _check_arity(computation: Callable[..., object], count: int, subject: str) -
         name = getattr(computation, "__name__", repr(computation))
         problem = f"the computation {name} does not take {count} arguments"
         details = [f"{name}{signature}: {error}"]
-        advice = f"It must be a function of {count} scalars."
+        advice = f"Pass a function of {count} scalars."
         raise explain(ShapeError, subject, problem, details, advice) from None
 
 
 def program_of(
     operation: Operation, computation: Graph, shapes: ShapeList, function: Callable[..., object]
 ) -> Graph:
-    """An operation as a program that a function of values is, kept with its computation."""
+    """Trace a function of an operation to a program, cached with its computation."""
     subject = operation.builder_name
     traced = function, shapes, subject, f"{subject}_{computation.name}"
     return computation.remembered((operation, shapes), closed_graph, *traced).pruned()
@@ -84,7 +84,7 @@ def pulled_program(
     cotangents: Sequence[Array | None],
     active: Iterable[bool],
 ) -> Sequence[Any]:
-    """The cotangents of a program's operands marked in `active` from its results'; None is zero."""
+    """Return cotangents of the operands marked in `active`, from the results' cotangents."""
     _, pullback = call_vjp_graphs(vjp_graphs(program, tuple(active)), operands)
     return pullback(
         {i: cotangent for i, cotangent in enumerate(cotangents) if cotangent is not None}
@@ -92,14 +92,14 @@ def pulled_program(
 
 
 class Monoid(NamedTuple):
-    """An associative and commutative operation of two numbers that has an identity."""
+    """An associative and commutative operation of two scalars that has an identity."""
 
     ufunc: np.ufunc
     identity: Callable[[np.dtype], np.ndarray]  # from a dtype
-    of_pred: str  # the monoid that it is for pred
+    of_pred: str  # the equivalent monoid for pred
 
 
-#: Monoids by what `monoid_of` calls them: the name of the operation in small letters.
+#: Monoids by the name that `monoid_of` returns: the operation's name in lower case.
 MONOIDS = {
     "add": Monoid(np.add, lambda dtype: np.zeros((), dtype), "or"),
     "mul": Monoid(np.multiply, lambda dtype: np.ones((), dtype), "and"),
@@ -114,7 +114,7 @@ MONOIDS = {
 
 @remembered
 def monoid_of(computation: Graph) -> str | None:
-    """Which of `MONOIDS` the computation just is; None for every other one."""
+    """Return the name of the monoid in `MONOIDS` that the computation is, else None."""
     instructions = computation.pruned().instructions
     if len(instructions) != 1 or len(computation.inputs) != 2:
         return None
@@ -127,24 +127,24 @@ def monoid_of(computation: Graph) -> str | None:
     if name not in MONOIDS or only.op.name != name.capitalize():
         return None
     if kind == "complex" and name in ("max", "min"):
-        return None  # of two numbers in lexicographic order, which NumPy's ufuncs do not follow
+        return None  # they compare lexicographically, unlike NumPy's ufuncs
     return MONOIDS[name].of_pred if kind == "pred" else name
 
 
 def identity_of(monoid: str, dtype: np.dtype) -> np.ndarray:
-    """The identity of a monoid in an element type, as a NumPy scalar array."""
+    """Return the identity of a monoid in an element type, as a NumPy scalar array."""
     return MONOIDS[monoid].identity(dtype)
 
 
 def padding_of(monoid: str, dtype: np.dtype) -> np.ndarray:
-    """The identity that changes nothing, not even -0, as a NumPy scalar array."""
+    """Return an identity that also preserves -0, as a NumPy scalar array."""
     identity = identity_of(monoid, dtype)
     return -identity if monoid == "add" else identity
 
 
 @cache
 def extreme_of(dtype: np.dtype, lowest: bool) -> np.ndarray:
-    """The lowest or highest value of an element type, infinite where it has infinities."""
+    """Return the lowest or highest value of an element type, infinite if it has infinities."""
     if dtype == np.bool_:
         return np.array(not lowest)
     limits = ml_dtypes.iinfo(dtype) if "int" in dtype.name else ml_dtypes.finfo(dtype)
@@ -153,43 +153,43 @@ def extreme_of(dtype: np.dtype, lowest: bool) -> np.ndarray:
         return finite
     with np.errstate(all="ignore"):
         infinite = np.asarray(-np.inf if lowest else np.inf).astype(dtype)
-    # Types without infinities saturate or give NaN.
+    # Types without infinities saturate or return NaN.
     return infinite if np.isinf(infinite) else finite
 
 
 def neutral_element(monoid: str, kind: ElementType) -> np.ndarray:
-    """The identity of a monoid in an element type, as a scalar constant for traces."""
+    """Return the identity of a monoid in an element type, as a scalar constant for traces."""
     if monoid in ("max", "min") and kind.is_complex:
-        # By real part first, which XLA's maximum of complex numbers does too.
+        # Compare real parts first, as XLA's maximum of complex numbers does.
         extreme = math.inf if monoid == "min" else -math.inf
         return splat(complex(extreme, extreme), Shape(kind))
     return splat(identity_of(monoid, kind.dtype).item(), Shape(kind))
 
 
 def padding_element(computation: Graph, kind: ElementType) -> np.ndarray | None:
-    """What changes nothing, not even -0, as a scalar constant for traces; None where none does."""
+    """Return a scalar constant that changes no value, not even -0, or None."""
     monoid = monoid_of(computation)
     if monoid is None:
         return None
     padding = padding_of(monoid, kind.dtype)
-    # Of a type without zero it is NaN.
+    # It is NaN if the type has no zero.
     return splat(padding.item(), Shape(kind)) if padding == padding else None
 
 
 def is_identity(monoid: str, value: object) -> bool:
-    """Whether a scalar is known to be the identity of a monoid while the program is traced."""
+    """Return whether a scalar is known, while tracing, to be the identity of a monoid."""
     if isinstance(value, Tracer):
         literal = value._value.literal if type(value) is GraphTracer else None
         value = None if literal is None else literal.array
     try:
         number = np.asarray(value)
-    except TypeError:  # an array that is itself being traced, by JAX
+    except TypeError:  # an array that JAX is tracing
         return False
     return value is not None and bool(number == identity_of(monoid, number.dtype))
 
 
 def short_form(computation: Graph) -> str | None:
-    """`stablehlo.add`, where the computation is one operation on its inputs in order; else None."""
+    """Return e.g. `stablehlo.add` if the computation is one operation on its inputs, in order."""
     if monoid_of(computation) is None:
         return None
     (only,) = computation.pruned().instructions
@@ -200,17 +200,17 @@ def short_form(computation: Graph) -> str | None:
 def check_computation(
     operation: Operation, label: str, name: str, graph: Graph, inputs: ShapeList, outputs: ShapeList
 ) -> None:
-    """Rejects, for check `label`, a computation whose inputs or outputs have other shapes."""
+    """Raise an error for check `label` if a computation's inputs or outputs have other shapes."""
     if graph.input_shapes == tuple(inputs) and graph.output_shapes == tuple(outputs):
         return
     every = graph.input_shapes, graph.output_shapes, inputs, outputs
     taken, returned, *wanted = (f"({', '.join(map(str, shapes))})" for shapes in every)
-    problem = f"{name} has other inputs or outputs than it must have: {taken} -> {returned}"
+    problem = f"{name} has the wrong signature {taken} -> {returned}"
     operation.refuse(label, problem, f"It must be {' -> '.join(wanted)}.")
 
 
 def apply_computation(computation: Graph, operands: Values, static: Values = ()) -> list[Any]:
-    """A computation of scalars applied at each position of values, to static ones as a whole."""
+    """Apply a computation of scalars element by element; `static` values are passed whole."""
     shape = array_shape(operands[0])
     sizes, size = shape.dimensions, shape.size
     if not sizes:
@@ -226,7 +226,7 @@ def apply_computation(computation: Graph, operands: Values, static: Values = ())
 
 
 def sum_over(value: Array, dimensions: Iterable[int]) -> Array:
-    """The sum over `dimensions`, which the result no longer has."""
+    """Sum over `dimensions`, and remove them."""
     listed = tuple(sorted(dimensions))
     if not listed:
         return value
@@ -235,13 +235,13 @@ def sum_over(value: Array, dimensions: Iterable[int]) -> Array:
 
 
 def total(value: Array) -> Array:
-    """The sum of all elements."""
+    """Return the sum of all elements."""
     return sum_over(value, range(array_shape(value).rank))
 
 
 @lru_cache(maxsize=4096)
 def _sum_of(kind: ElementType, dimensions: tuple[int, ...]) -> tuple[Operation, np.ndarray]:
-    """Reduce and its initial value for sums of an element type: rules sum often."""
+    """Return Reduce and its initial value for sums; cached, since rules sum often."""
     scalar = Shape(kind)
     computation = computation_of(ops.add, [scalar] * 2, "reduce")
     return REGISTRY["Reduce"](computation, dimensions), splat(0, scalar)

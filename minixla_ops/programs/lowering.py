@@ -1,4 +1,4 @@
-"""Operations that run as a program of others: the rule `lowered`, and what follows from it."""
+"""Operations that run as a program of other operations, and the rules that follow from it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from minixla_ops.programs.reference_evaluation import reference_graph
 def kept(make: Function) -> Function:
     """Cache results by arguments; the first argument is an operation or a function.
 
-    If it is an operation that runs programs, or its method, results live as long as the programs.
+    If it is an operation that runs programs, or a method of one, results live as long as the
+    programs.
     """
     bounded = lru_cache(maxsize=2048)(make)
 
@@ -40,17 +41,17 @@ def kept(make: Function) -> Function:
 
 
 class Lowered(Operation):
-    """Base class of operations that run as a program of others.
+    """Base class of operations that run as a program of other operations.
 
-    Members give `lowered`; all other rules follow from it unless the class gives them.
+    Subclasses define `lowered`; all other rules follow from it unless the class defines them.
     """
 
-    #: Whether the text has the program's lines, each at the user's line, in place of a call.
+    #: True if the program's lines are written in place of a call, at the user's line.
     in_place: ClassVar[bool] = False
 
     @property
     def is_lowered(self) -> bool:
-        """Whether the operation is lowered for these attributes."""
+        """True if the operation is lowered for these attributes."""
         return True
 
     def lowered(self, *operands: Array) -> Any:
@@ -84,14 +85,14 @@ class Lowered(Operation):
         return (results[0], places[0]) if is_single else (tuple(results), places)
 
     def sharding_rule(self, *operands):
-        # Of what runs programs of its own these have rules.
+        # Rules of operations that run programs are the exception: their classes define them.
         if self.runs_programs or not operands:
             return None
         return _rule(self, operands)
 
 
 def _shape_of_data(data: Any) -> AnyShape:
-    """The shape of what a reference rule gets: an array, a tuple of such, or a token's None."""
+    """Return the shape of reference data: an array, a tuple, or None for a token."""
     if data is None:
         return TOKEN
     if isinstance(data, tuple):
@@ -100,7 +101,7 @@ def _shape_of_data(data: Any) -> AnyShape:
 
 
 def is_lowered(operation: Operation) -> TypeGuard[Lowered]:
-    """Whether an operation is a program of others."""
+    """Return whether an operation runs as a program of other operations."""
     return isinstance(operation, Lowered) and operation.is_lowered
 
 
@@ -113,7 +114,7 @@ def lowered_program(operation: Lowered, shapes: tuple[AnyShape, ...]) -> Graph:
 def _derivative(
     operation: Lowered, shapes: tuple[AnyShape, ...], active: tuple[bool, ...]
 ) -> tuple[Graph, tuple[bool, ...]]:
-    """The graph from operands and tangents to tangents, and which results have one."""
+    """Return the graph from operands and tangents to tangents, and which results have one."""
     graph, moving = jvp_graph(lowered_program(operation, shapes), active)
     tangents = graph.outputs[len(moving) :]
     pruned = Graph(graph.inputs, graph.instructions, tangents, graph.name).pruned()
@@ -129,15 +130,15 @@ def _rule(operation: Lowered, shapes: tuple[AnyShape, ...]) -> ShardingRule:
 def kept_program(
     function: Callable[..., object], shapes: tuple[AnyShape, ...], name: str = "expansion"
 ) -> Graph:
-    """A function of values of `shapes` as the graph `name`, which is kept for every caller.
+    """Trace a function of values with `shapes` to a graph called `name`, cached for all callers.
 
-    That is a function of a module, or a method of an operation, which is the same for equal ones.
+    The function is a module's function, or a method of an operation, equal for equal operations.
     """
     return without_lines(closed_graph(function, shapes, name, name).pruned())
 
 
 def without_lines(graph: Graph) -> Graph:
-    """The graph, its instructions without source lines, as it is kept for every caller."""
+    """Remove the source lines from a graph that all callers share."""
     for instruction in graph.instructions:
         instruction.source = None
     return graph

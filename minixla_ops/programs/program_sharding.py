@@ -1,4 +1,4 @@
-"""The sharding rule of a program, as one operation."""
+"""The sharding rule of a whole program."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _Dimension = tuple[Value, int]
 
 
 def program_rule(graph: Graph) -> ShardingRule:
-    """The rule that follows from those of a program's instructions, of whole dimensions.
+    """Combine the sharding rules of a program's instructions into one for whole dimensions.
 
-    Dimensions that instructions split together are one factor. It passes through where it does so
-    everywhere. Where something is summed over it, or anything else than that is done, the whole
-    array is needed, for what comes after may be no sum.
+    Dimensions that instructions shard together are one factor. It passes through if it does so in
+    all instructions. Otherwise the whole array is needed: a reduction, for example, may be followed
+    by an instruction that is not linear.
     """
     links = _Links()
     for step in graph.instructions:
@@ -33,7 +33,7 @@ def program_rule(graph: Graph) -> ShardingRule:
     rule = RuleBuilder(graph.input_shapes, graph.output_shapes)
     sizes = [*rule.operand_sizes, *rule.result_sizes]
     groups: dict[_Dimension, list[tuple[int, int]]] = {}
-    # Factors are numbered as results have them.
+    # Number the factors in the order of the results.
     for number in (*range(count, len(tensors)), *range(count)):
         for index in range(len(sizes[number])):
             groups.setdefault(links.root((tensors[number], index)), []).append((number, index))
@@ -51,24 +51,24 @@ def program_rule(graph: Graph) -> ShardingRule:
 
 
 class _Links:
-    """Which dimensions are split together, and the kinds of factors that they are."""
+    """Union-find of the dimensions that are sharded together, with the kinds of their factors."""
 
     def __init__(self) -> None:
         self._parents: dict[_Dimension, _Dimension] = {}
-        #: Kinds of factors but those that pass through, and BLOCKED.
+        #: Kinds of factors, except those that pass through, and BLOCKED.
         self.marks: dict[_Dimension, set[str]] = {}
 
     def root(self, dimension: _Dimension) -> _Dimension:
-        """The dimension that stands for all that this one is linked to."""
+        """Return the representative of the dimensions that are linked to this one."""
         while dimension in self._parents:
             dimension = self._parents[dimension]
         return dimension
 
     def add(self, step: Instruction) -> None:
-        """Links what an instruction's rule says; without one it needs all that it reads."""
+        """Add the links of an instruction's rule; without a rule, all operands are replicated."""
         constant: Any = role("constant")
         if isinstance(step.op, constant) and step.op.literal.is_splat:
-            return  # all blocks of it are the same
+            return  # all its shards are equal
         values = [*step.operands, *step.results]
         rule = step.op.sharding_rule(*[value.shape for value in step.operands])
         factors: dict[int, list[_Dimension]] = {}

@@ -1,4 +1,4 @@
-"""Evaluation of graphs by their operations' reference rules, in NumPy."""
+"""Evaluation of graphs in NumPy by the reference rules of operations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from minixla.core.tracing import nested
 
 
 def reference_graph(graph: Graph, operands: Sequence[object]) -> list[Any]:
-    """The outputs of `graph` for NumPy operands (tuples of arrays for tuple shapes)."""
+    """Evaluate `graph` for NumPy operands (tuples of arrays for tuple shapes)."""
     with nested():
         values = dict(zip(graph.inputs, operands, strict=True))
         for instruction in graph.instructions:
@@ -22,7 +22,7 @@ def reference_graph(graph: Graph, operands: Sequence[object]) -> list[Any]:
             )
             outcomes = (outcome,) if instruction.single else outcome
             for value, array in zip(instruction.results, outcomes, strict=True):
-                # NumPy's functions give scalars, which nobody can write to, for arrays of rank 0.
+                # NumPy's functions return scalars, which are read-only, for arrays of rank 0.
                 values[value] = np.asarray(array) if isinstance(array, np.generic) else array
         return [values[value] for value in graph.outputs]
 
@@ -30,7 +30,7 @@ def reference_graph(graph: Graph, operands: Sequence[object]) -> list[Any]:
 def apply_elementwise(
     computation: Graph, operands: Sequence[np.ndarray], static: Sequence[object] = ()
 ) -> list[np.ndarray]:
-    """A computation of scalars applied at each position of arrays, to static ones as a whole."""
+    """Apply a computation of scalars element by element; `static` values are passed whole."""
     sizes = np.broadcast_shapes(*map(np.shape, operands))
     if not static and all(
         instruction.op.is_elementwise for instruction in computation.instructions
@@ -40,5 +40,5 @@ def apply_elementwise(
     flat = [np.broadcast_to(operand, sizes).reshape(-1) for operand in operands]
     size, places = flat[0].size, (*[0] * len(flat), *[None] * len(static))
     results = reference_graph(batched_graph(computation, places, size).graph, [*flat, *static])
-    # A result that no operand changes is a scalar.
+    # A result that does not depend on operands is a scalar.
     return [np.broadcast_to(result, (size,)).reshape(sizes) for result in results]

@@ -1,4 +1,4 @@
-"""What loops, branches and calls share: their operands, their programs, and their linear rules."""
+"""Shared code of loops, branches and calls: operands, programs and linear rules."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ Places = Sequence[int | None]
 
 
 class RunsPrograms(Operation):
-    """Base class of those that run programs; members give these rules and `linearize`."""
+    """Base class of operations that run programs; subclasses define these rules and `linearize`."""
 
     only_arrays = False
 
-    #: `entered(trace, known)`: the operation with its programs as a trace makes them, by
-    #: `derived.entered_graph`, what is known of the operands that these take in the end, as after
-    #: many iterations, and of the results; `known` is what the trace knows of these operands.
+    #: `entered(trace, known)`: the operation with its programs entered by `derived.entered_graph`.
+    #: Also returns the knowledge about the operands at the fixed point, as after many
+    #: iterations, and of the results. `known` is what the trace knows about the operands.
     entered = GIVEN
-    #: `batch_of(size, operands, dimensions)`: programs that draw numbers need no batched operand.
+    #: `batch_of(size, operands, dimensions)`: random programs need no batched operand.
     batch_of = GIVEN
-    #: `write(emit, operands, shapes, results)`: `stablehlo`; where programs have side effects,
-    #: the first operand and result are tokens.
+    #: `write(emit, operands, shapes, results)`: `stablehlo`; if programs have side effects, the
+    #: first operand and the first result are tokens.
     write = GIVEN
 
     @property
     def operand_shardings(self) -> Sequence[Any]:
-        """The shardings that its operands must have where it runs as a program of its own."""
+        """The shardings that its operands must have if it runs as a separate program."""
         return ()
 
     def enter(self, trace, operands):
@@ -83,11 +83,11 @@ class RunsPrograms(Operation):
         return emit.give_token(self.write(emit, operands, [TOKEN, *shapes], [TOKEN, *results]))
 
     def is_linear_in(self, variables: Sequence[bool]) -> bool:
-        # Only a jvp rule applies programs to tangents, and such a rule is linear in them.
+        # Only a jvp rule applies programs to tangents, and jvp rules are linear in tangents.
         return True
 
     def transpose(self, cotangents, operands, linear):
-        # The reverse derivative of a linear function is its transpose, wherever it is taken.
+        # The reverse derivative of a linear function is its transpose at every point.
         assert self.linearize is not None
         point = [zeros_like(o) if flag else o for o, flag in zip(operands, linear, strict=True)]
         _, pullback = self.linearize(point, linear)
@@ -101,14 +101,14 @@ class RunsPrograms(Operation):
 
 
 class CallsProgram(Operation):
-    """Base class of calls, which do nothing but run their one program on their operands."""
+    """Base class of calls, which only run one program on their operands."""
 
-    #: Whether it holds a derivative rule of the user, which evaluation ignores.
+    #: True if it has a derivative rule of the user, which evaluation ignores.
     has_user_rule: ClassVar[bool] = False
 
 
 class SpansDevices(Operation):
-    """Base class of operations that run on several devices, by `run`: no program can hold them."""
+    """Base class of operations that run on several devices; programs cannot contain them."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -116,45 +116,45 @@ class SpansDevices(Operation):
 
 
 def members(operand: object) -> list[Any]:
-    """The members of a Python sequence; any other value alone."""
+    """Return the elements of a Python sequence; any other value as a list of one."""
     return [*operand] if isinstance(operand, (list, tuple)) else [operand]
 
 
 def leaves_of(operand: object) -> list[Any]:
-    """The arrays (and tokens) of a value or of a Python sequence of values."""
+    """Return the arrays (and tokens) of a value or of a Python sequence of values."""
     return [leaf for member in members(operand) for leaf in tuple_leaves(member)]
 
 
 def closed(computation: Computation, operand: object, subject: str) -> Graph:
-    """The graph of a computation that takes `operand`, each member of a sequence by itself."""
+    """Return the graph of a computation that takes the elements of `operand` separately."""
     return computation_of(computation, [shape_of(member) for member in members(operand)], subject)
 
 
 def in_form_of(operand: object, leaves: Iterable[object]) -> Any:
-    """Values as `operand` is one: a Python tuple for a sequence, else one value."""
+    """Build values in the structure of `operand`: a Python tuple for a sequence, else one value."""
     values = as_given([shape_of(member) for member in members(operand)], leaves)
     return tuple(values) if isinstance(operand, (list, tuple)) else values[0]
 
 
 def as_given(shapes: ShapeList, leaves: Iterable[object]) -> list[Any]:
-    """Values of `shapes`, tuples made of their leaves."""
+    """Build values with `shapes`, including tuples, from their leaves."""
     remaining = iter(leaves)
     return [from_leaves(shape, remaining) for shape in shapes]
 
 
 def merged(flags: Iterable[bool], marked: Iterable[_T], others: Iterable[_T]) -> list[_T]:
-    """One list of two, which takes from `marked` where the flag is set."""
+    """Merge two lists: take from `marked` if the flag is set, else from `others`."""
     first, second = iter(marked), iter(others)
     return [next(first if flag else second) for flag in flags]
 
 
 def parted(flags: Sequence[bool], values: Sequence[_T]) -> tuple[list[_T], list[_T]]:
-    """The two lists of which `merged` makes one: of those whose flag is set, and the others."""
+    """Split a list in two, the inverse of `merged`: values whose flag is set, and the others."""
     return list(compress(values, flags)), list(compress(values, map(not_, flags)))
 
 
 def program(function: Callable[..., Sequence[object]], shapes: ShapeList, name: str) -> Graph:
-    """The graph of a function that is known to read nothing from outside."""
+    """Trace a function that does not read values from outside."""
     graph, captured = trace_to_graph(function, shapes, name)
     assert not captured, f"{name} reads {captured}"
     return graph.pruned()
@@ -162,8 +162,8 @@ def program(function: Callable[..., Sequence[object]], shapes: ShapeList, name: 
 
 @remembered
 def own_inputs(graph: Graph) -> tuple[list[int], Graph]:
-    """The numbers of the inputs that a program reads, and the program of these alone."""
-    # Also by instructions whose results nobody reads: they are printed too.
+    """Return the indices of the inputs that a program reads, and the program of only these."""
+    # Include instructions with unused results: they are printed, too.
     read = {id(value) for step in graph.instructions for value in step.operands}
     read.update(map(id, graph.outputs))
     inputs = {index: value for index, value in enumerate(graph.inputs) if id(value) in read}
@@ -171,16 +171,16 @@ def own_inputs(graph: Graph) -> tuple[list[int], Graph]:
 
 
 def split(values: Sequence[_T], *counts: int) -> list[list[_T]]:
-    """Lists of `counts` values, and the rest."""
+    """Split values into lists of `counts` values, and the rest."""
     bounds = [0, *accumulate(counts), len(values)]
     return [list(values[a:b]) for a, b in pairwise(bounds)]
 
 
-# Steps that are repeated, the last outputs of which are their last inputs the next time: loops.
+# Loops repeat a step; its last outputs are its last inputs in the next iteration.
 
 
 def constants_of(step: Graph, carries: int | None = None) -> list[bool]:
-    """Which of the last inputs (default: of all) a step returns as it takes them."""
+    """Return which of the last inputs (default: all) a step returns unchanged."""
     count = len(step.inputs) if carries is None else carries
     starts = len(step.inputs) - count, len(step.outputs) - count
     pairs = zip(step.inputs[starts[0] :], step.outputs[starts[1] :], strict=True)
@@ -190,7 +190,7 @@ def constants_of(step: Graph, carries: int | None = None) -> list[bool]:
 def entered_step(
     step: Graph, trace: Trace, known: tuple[object, ...], carries: int
 ) -> tuple[EnteredGraph, tuple[object, ...]]:
-    """A step as a trace makes it, and what is known of its inputs after however many."""
+    """Enter a step at its fixed point; return it and the knowledge about its inputs there."""
     count, start = len(known) - carries, len(step.outputs) - carries
     while True:
         made = entered_graph(step, trace, known)
@@ -203,7 +203,7 @@ def entered_step(
 
 
 def grown(flags: Flags, carries: int, grow: Callable[[Flags], Sequence[bool]]) -> Flags:
-    """The flags of a step's inputs, with those that `found` gives of its outputs in the end."""
+    """Extend the flags of a step's inputs by those that `grow` returns, up to a fixed point."""
     while True:
         after, count = grow(flags), len(flags) - carries
         carried = zip(flags[count:], after[len(after) - carries :], strict=True)
@@ -216,7 +216,7 @@ def grown(flags: Flags, carries: int, grow: Callable[[Flags], Sequence[bool]]) -
 def pulled_back(
     halves: ReverseGraphs, residuals: Sequence[object], cotangents: Iterable[Array | None]
 ) -> list[Any]:
-    """The cotangents of a program's inputs from those of its results; None where there is none."""
+    """Return cotangents of a program's inputs from those of its results; None for no cotangent."""
     active = compress(cotangents, halves.active_outputs)
     return spread(halves.active_inputs, evaluate_graph(halves.backward, [*residuals, *active]))
 
@@ -224,29 +224,29 @@ def pulled_back(
 def instantiated(
     flags: Sequence[bool], values: Sequence[Array | None], shapes: ShapeList
 ) -> list[Any]:
-    """The marked ones of some values, zeros in place of None."""
+    """Return the marked values, with zeros in place of None."""
     return list(map(instantiate, compress(values, flags), compress(shapes, flags)))
 
 
 def batched_of(dimensions: Places) -> Flags:
-    """Which values have a batch."""
+    """Return which values are batched."""
     return tuple([at is not None for at in dimensions])
 
 
 def in_front(flags: Sequence[bool]) -> tuple[int | None, ...]:
-    """The batch dimensions of values that have it first, where they are marked."""
+    """Return batch dimension 0 for marked values and None for others."""
     return tuple([0 if flag else None for flag in flags])
 
 
 def moved_batches(values: Values, dimensions: Places, wanted: Places, size: int) -> list[Array]:
-    """Values with their batch where it is wanted; None: the value has none."""
+    """Move the batch dimensions of values to `wanted`; None: the value has no batch."""
     triples = zip(values, dimensions, wanted, strict=True)
     return [v if to is None else move_batch(v, at, to, size) for v, at, to in triples]
 
 
 @remembered
 def over_batch(graph: Graph, places: tuple[int | None, ...], size: int, wanted: Places) -> Graph:
-    """A graph over a batch of `size`, `given` in each input, `wanted` in each output."""
+    """Batch a graph, with batch dimensions `places` of the inputs and `wanted` of the outputs."""
     batched, dimensions = batched_graph(graph, places, size)
 
     def function(*values: Array) -> list[Array]:

@@ -1,8 +1,8 @@
 """Random bits: RngBitGenerator, a pure function of its state.
 
-Two block ciphers, Threefry-2x32-20 and Philox-4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel
-random numbers: as easy as 1, 2, 3", SC 2011), and the algorithms of XLA's prng.cc on them, which
-say how elements are counted and words laid out.
+There are two block ciphers, Threefry-2x32-20 and Philox-4x32-10 (Salmon, Moraes, Dror and Shaw,
+"Parallel random numbers: as easy as 1, 2, 3", SC 2011). The counting of elements and the layout of
+words follow the algorithms of XLA's prng.cc.
 """
 
 from collections.abc import Sequence
@@ -42,26 +42,27 @@ class _Algorithm(Enumeration):
 
 @register
 class RngBitGenerator(Lowered):
-    """Uniformly random bits, and the state to go on with.
+    """Generate uniformly random bits and the next state. XLA: RngBitGenerator.
 
-    A function of the initial state alone, the same for equal states: ThreeFry or Philox (Salmon,
-    Moraes, Dror and Shaw, SC 2011), which are its composition. XLA: RngBitGenerator.
+    The result is a function of the initial state only: equal states give equal bits. It is composed
+    of ThreeFry or Philox (Salmon, Moraes, Dror and Shaw, SC 2011).
 
     Args:
-        algorithm: "rng_three_fry", "rng_philox" or "rng_default": what XLA chooses, on CPU Philox.
-        initial_state: u64[2], a key and a counter; for rng_philox and rng_default also u64[3], a
-            key and the two halves of a counter. Without 64-bit mode it can be made from u32[2,2]
-            by bitcast_convert_type.
-        shape: the Shape of the data. An element of a type other than an unsigned integer has the
-            bits of the unsigned integer of its width.
+        algorithm: "rng_three_fry", "rng_philox" or "rng_default". XLA chooses the default; on CPU
+            it is Philox.
+        initial_state: u64[2], a key and a counter. For rng_philox and rng_default also u64[3], a
+            key and the two halves of a counter. Without 64-bit mode, make it from u32[2,2] with
+            bitcast_convert_type.
+        shape: the Shape of the data. Elements of a type that is not an unsigned integer have the
+            bits of the unsigned integer of their width.
 
     Returns:
         The new state, and the data.
 
     Checks:
         (C1) initial_state is u64[2] for rng_three_fry, u64[2] or u64[3] for the others.
-        (C2) shape is an array's, of an integer or floating-point type of 2, 4, 8, 16, 32 or 64
-            bits.
+        (C2) shape is an array shape with an integer or floating-point type of 2, 4, 8, 16, 32 or
+             64 bits.
 
     Example:
         >>> state = ops.bitcast_convert_type(np.uint32([[1, 2], [3, 4]]), "u64")
@@ -79,7 +80,7 @@ class RngBitGenerator(Lowered):
     def shape(self, initial_state):
         states = [Shape("u64", (size,)) for size in _STATE_SIZES[self.algorithm]]
         if initial_state not in states:
-            problem = f"{self.algorithm} has no state of shape {initial_state}"
+            problem = f"{self.algorithm} does not support a state of shape {initial_state}"
             self.refuse("C1", problem, f"initial_state must be {' or '.join(map(str, states))}.")
         shape = self.output_shape
         if (
@@ -88,9 +89,9 @@ class RngBitGenerator(Lowered):
             or shape.element_type.kind not in ("signed", "unsigned", "float")
             or shape.element_type.bits not in (2, 4, 8, 16, 32, 64)
         ):
-            advice = "Give an array shape of integers or floats of 2, 4, 8, 16, 32 or 64 bits; take"
-            advice += " pred from a comparison, complex numbers from two arrays."
-            self.refuse_attribute("C2", f"no random bits are made for {shape}", advice)
+            advice = "Pass an array shape of integers or floats of 2, 4, 8, 16, 32 or 64 bits. Take"
+            advice += " pred from a comparison, and complex numbers from two arrays."
+            self.refuse_attribute("C2", f"random bits are not supported for {shape}", advice)
         return initial_state, shape
 
     def lowered(self, initial_state):
@@ -100,7 +101,7 @@ class RngBitGenerator(Lowered):
         data = ops.reshape(bits, self.output_shape.dimensions)
         return state, ops.bitcast_convert_type(data, self.output_shape.element_type)
 
-    # For any other type than the unsigned one XLA returns that without saying so.
+    # XLA returns the unsigned type for every other type, without an error.
 
     def stablehlo(self, emit, operands, shapes, results):
         unsigned = self._unsigned
@@ -122,12 +123,12 @@ class RngBitGenerator(Lowered):
 
     @property
     def _unsigned(self) -> Shape:
-        """The data's shape, of unsigned integers as wide as they are."""
+        """The shape of the data with unsigned integers of the same width."""
         kind = ELEMENT_TYPES[f"u{self.output_shape.element_type.bits}"]
         return self.output_shape.with_element_type(kind)
 
     def batch(self, operands, dimensions):
-        # What rng_default stands for is for the backend to say.
+        # The backend chooses the algorithm of rng_default.
         if self.algorithm == "rng_default" or batch_size(operands, dimensions) == 0:
             return Operation.batch(self, operands, dimensions)
         return super().batch(operands, dimensions)
@@ -148,13 +149,13 @@ def rng_bit_generator(
 
 
 def _threefry(state: Array, shape: Shape) -> tuple[Array, Array]:
-    """The new state, and words whose low bits are the data. Source: ThreeFryBitGenerator."""
+    """Return the new state, and words with the data in low bits (XLA's ThreeFryBitGenerator)."""
     key, counter = (ops.slice_in_dim(state, at, at + 1, 0) for at in range(2))
     is_wide = shape.element_type.bits == 64
     sizes = shape.dimensions or (1,)
     axis = paired_dimension(sizes)
     before, size, after = sizes[:axis], sizes[axis], sizes[axis + 1 :]
-    # A block's two words become neighbours along one dimension, which is cut if its size is odd.
+    # A block's two words become neighbours along one dimension, cut if its size is odd.
     blocks = sizes if is_wide else (*before, (size + 1) // 2, *after)
     count = prod(blocks)
     counters = _low_high(counter + ops.iota(Shape(U64, (count,)), 0))
@@ -168,9 +169,9 @@ def _threefry(state: Array, shape: Shape) -> tuple[Array, Array]:
 
 
 def _philox(state: Array, shape: Shape) -> tuple[Array, Array]:
-    """The new state, and words whose low bits are the data. Source: PhiloxBitGenerator.
+    """Return the new state, and words with the data in low bits (XLA's PhiloxBitGenerator).
 
-    In a state of two the key is the high half of the counter, too, and the carry into it is lost.
+    If the state has two words, the key is also the high half of the counter, and its carry is lost.
     """
     (length,) = array_shape(state).dimensions
     places = (0, 1, 2 if length == 3 else 0)
@@ -194,9 +195,9 @@ def _philox(state: Array, shape: Shape) -> tuple[Array, Array]:
 def threefry_rounds(
     key: Sequence[Array], counter: Sequence[Array], is_loop: bool = False
 ) -> tuple[Array, Array]:
-    """Threefry-2x32-20 of two u32 words each; of a 64-bit one XLA passes the low word first.
+    """Compute Threefry-2x32-20 of two u32 words; for 64-bit words XLA passes the low word first.
 
-    As a loop it has the rounds of one group as its body.
+    If `is_loop`, the body of a loop has the rounds of one group.
     """
     keys = (*key, key[0] ^ key[1] ^ _THREEFRY_PARITY)
     words = [word + step for word, step in zip(counter, key, strict=True)]
@@ -209,7 +210,7 @@ def threefry_rounds(
 
     def group(number: Array, carried: list[Array], _: object) -> list[Array]:
         left, right, key_0, key_1, key_2, rotations, others = carried
-        # Indexing of traced values belongs to minixla.numpy, which may not be loaded.
+        # Indexing of traced values needs minixla.numpy, which may not be loaded.
         rounds = [full(ops.slice_in_dim(rotations, at, at + 1, 0)) for at in range(4)]
         count = full(convert(number, U32) + 1)
         words = _threefry_group((left, right), key_1, key_2, count, rounds)
@@ -238,7 +239,7 @@ def _threefry_group(
 
 
 def philox_rounds(key: Sequence[Array], counter: Sequence[Array]) -> list[Array]:
-    """Philox-4x32-10 of two and four words, in 64 bits, where the product of two fits."""
+    """Compute Philox-4x32-10 of two and four words, in 64 bits, where products fit."""
     x0, x1, x2, x3 = counter
     keys = list(key)
     for _ in range(_PHILOX_ROUNDS):
@@ -253,7 +254,7 @@ def philox_rounds(key: Sequence[Array], counter: Sequence[Array]) -> list[Array]
 
 
 def paired_dimension(sizes: Sequence[int]) -> int:
-    """The first dimension of even size; where there is none, the first of the largest size."""
+    """Return the first dimension of even size, or else the first of the largest size."""
     even = (axis for axis, size in enumerate(sizes) if size % 2 == 0)
     return next(even, sizes.index(max(sizes)))
 

@@ -1,7 +1,7 @@
-"""Random samples: RngUniform and RngNormal, which draw anew each time that they run.
+"""Random samples: RngUniform and RngNormal, which draw new samples in each run.
 
-They are not functions of their operands, so that no transformation may repeat, merge, drop or
-reorder them. `random.rng_bit_generator` is a function of a state, and what to prefer.
+They are not functions of their operands, so transformations must not repeat, merge, drop or reorder
+them. Prefer `rng_bit_generator`, which is a function of a state.
 """
 
 import threading
@@ -23,7 +23,7 @@ from minixla_ops.programs.lowering import kept_program
 
 
 class _Generator(threading.local):
-    """Each thread's own source of samples for the reference."""
+    """The random generators of the reference evaluator, one for each thread."""
 
     def __init__(self) -> None:
         self.start(None)
@@ -37,34 +37,34 @@ _GENERATOR = _Generator()
 
 
 def seed(number: int | None = None) -> None:
-    """Starts this thread's samples of the reference anew (`minixla.reference_evaluator.seed`).
+    """Restart this thread's samples of the reference (`minixla.reference_evaluator.seed`).
 
     Args:
-        number: equal numbers give equal samples; None: others each time, as at the start.
+        number: equal seeds give equal samples; None, the initial state, gives new samples.
     """
     _GENERATOR.start(number)
 
 
 def next_state(delta: int) -> np.ndarray:
-    """The 128 bits of this thread's counter as u64[2], which then moves on by `delta`."""
+    """Return the 128 bits of this thread's counter as u64[2], and advance it by `delta`."""
     state = _GENERATOR.state
     _GENERATOR.state = (state + delta) % 2**128
     return np.array([state % 2**64, state >> 64], np.uint64)
 
 
 class _Samples(Operation):
-    """Base class of the distributions: independent samples of two scalar parameters.
+    """Base class of the distributions: independent samples with two scalar parameters.
 
-    Under vmap every member gets samples of its own.
+    Under vmap, each batch element gets separate samples.
 
     Checks:
-        (C1) the parameters are scalars of one element type.
-        (C2) shape is a static array's, of the parameters' element type.
+        (C1) the parameters are scalars with equal element types.
+        (C2) shape is a static array shape with the parameters' element type.
         (C3) the element type is one of `element_types`.
 
-    Members give a jvp, the names and
-        draw(first, second, kind, sizes): samples in a type that they may be rounded from.
-        scaled(sample, first, second): those of the parameters from those of 0 and 1.
+    Subclasses define a jvp, the names and
+        draw(first, second, kind, sizes): samples in a type that is rounded afterwards.
+        scaled(sample, first, second): samples for the parameters from those for 0 and 1.
     """
 
     stablehlo_name = "rng"
@@ -72,20 +72,22 @@ class _Samples(Operation):
     has_side_effect = True
     element_types: ClassVar[frozenset[ElementType]]
     distribution: ClassVar[str]
-    #: The types that XLA draws in, widest last; it dies of others.
+    #: The types that XLA can draw, widest last; it aborts on other types.
     drawn_types: ClassVar[tuple[str, ...]] = ("f32", "f64")
     draw = scaled = GIVEN
 
     def shape(self, first, second):
         shape, kind = self.output_shape, first.element_type
         if first is not second or first.rank:
-            advice = "Give scalars; scale and shift the samples for parameters that differ."
-            self.refuse("C1", "the parameters are not two scalars of one type", advice)
+            advice = "Pass scalars; scale and shift the samples for other parameters."
+            self.refuse("C1", "the parameters must be two scalars with equal types", advice)
         if not isinstance(shape, Shape) or shape.is_dynamic or shape.element_type is not kind:
-            self.refuse_attribute("C2", f"there are no samples of type {kind} in {shape}")
+            self.refuse_attribute(
+                "C2", f"shape must be a static array shape of type {kind}, not {shape}"
+            )
         if kind not in self.element_types:
             listed = ", ".join(n for n, kind in ELEMENT_TYPES.items() if kind in self.element_types)
-            self.refuse("C3", f"no samples are drawn of type {kind}", f"It takes {listed}.")
+            self.refuse("C3", f"element type {kind} is not supported", f"It takes {listed}.")
         return shape
 
     def reference(self, first, second):
@@ -109,7 +111,7 @@ class _Samples(Operation):
         return emit.expand(rounding, [*samples, *operands])
 
     def rounded(self, samples: Array, first: Array, second: Array) -> Array:
-        """Samples drawn in another type as those of the result's."""
+        """Convert samples drawn in another type to the result's type."""
         return ops.convert_element_type(samples, self.output_shape.element_type)
 
     def hlo_attributes(self, shapes):
@@ -131,18 +133,18 @@ class _Samples(Operation):
 
 @register
 class RngUniform(_Samples):
-    """Samples uniform on [a, b), a + (b - a) u, others at every run. XLA: RngUniform.
+    """Draw uniform samples on [a, b), a + (b - a) u, anew in every run. XLA: RngUniform.
 
-    Where b <= a they are a in the reference, elsewhere unspecified. Floating-point samples have
-    the derivatives 1 - u and u with respect to a and b.
+    If b <= a they are a in the reference evaluator and unspecified elsewhere. Floating-point
+    samples have the derivatives 1 - u and u with respect to a and b.
 
     Args:
-        a: the lower limit, a scalar of any type that has an order.
-        b: the upper limit, of the same type; it is not among the samples.
-        shape: the Shape of the result, of that type.
+        a: the lower limit, a scalar with an ordered type.
+        b: the upper limit, exclusive, with the same type.
+        shape: the Shape of the result, with that type.
 
     Returns:
-        An array of that shape.
+        An array with that shape.
 
     Example:
         >>> sample = ops.rng_uniform(np.int32(0), np.int32(6), mx.Shape("s32", (100,)))
@@ -161,7 +163,7 @@ class RngUniform(_Samples):
         if kind.is_inexact:
             low, high = first.astype(np.float64), second.astype(np.float64)
             samples = low + (high - low) * random.random(sizes)
-            # Rounding may reach the upper limit, which is exclusive.
+            # Rounding may give the upper limit, which is exclusive.
             return np.where(cast(samples, kind).astype(np.float64) < high, samples, low)
         if int(second) <= int(first):
             return np.full(sizes, first)
@@ -190,18 +192,18 @@ class RngUniform(_Samples):
 
 @register
 class RngNormal(_Samples):
-    """Samples of the normal distribution, others at every run. XLA: RngNormal.
+    """Draw samples from a normal distribution, anew in every run. XLA: RngNormal.
 
-    They have the derivatives 1 and z with respect to mu and sigma; z is read off the sample, so
-    that sigma must not be 0 there.
+    They have the derivatives 1 and z with respect to mu and sigma. z is computed from the sample,
+    so sigma must not be 0.
 
     Args:
         mu: the mean, a floating-point scalar.
-        sigma: the standard deviation, of the same type.
-        shape: the Shape of the result, of that type.
+        sigma: the standard deviation, with the same type.
+        shape: the Shape of the result, with that type.
 
     Returns:
-        An array of that shape.
+        An array with that shape.
 
     Example:
         >>> ops.rng_normal(np.float32(0), np.float32(1), mx.Shape("f32", (2, 3))).shape

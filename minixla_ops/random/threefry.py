@@ -1,4 +1,4 @@
-"""Threefry-2x32-20, the block cipher of `minixla.random`, as an operation of its own."""
+"""Threefry-2x32-20, the block cipher of `minixla.random`, as one operation."""
 
 from minixla.core import Operation, builder, register
 from minixla.core.attributes import Flag, attribute
@@ -11,21 +11,21 @@ from minixla_ops.random.random_bit_generator import threefry_rounds
 
 @register
 class Threefry2x32(Lowered, Elementwise):
-    """Threefry-2x32-20 of blocks of two words under keys of two words.
+    """Encrypt blocks of two words under keys of two words with Threefry-2x32-20.
 
-    Equal keys and blocks give the same words on every platform. Where it runs it is one program,
-    which XLA fuses with what makes the blocks and what reads the words.
+    Equal keys and blocks give equal words on every platform. It runs as one program, which XLA
+    fuses with producers of blocks and consumers of words.
 
     Source: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 
     Args:
-        key_0, key_1: the key's words, arrays of u32 of one shape.
-        block_0, block_1: the words of the blocks, of that shape.
+        key_0, key_1: the words of the key, u32 arrays with equal shapes.
+        block_0, block_1: the words of the blocks, with that shape.
         of_keys: whether the results are keys; each key encrypts many blocks.
         is_loop: whether the rounds are a loop, as in JAX's programs for a CPU.
 
     Returns:
-        Two arrays of that shape: the words of the encrypted blocks.
+        Two arrays with that shape: the words of the encrypted blocks.
 
     Example:
         >>> zero = np.uint32(0)

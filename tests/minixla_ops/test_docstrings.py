@@ -30,7 +30,7 @@ def test_parts_of_families():
     text = ops.digamma.__doc__
     assert "operand: an array of floats." in text
     assert "(C2) the element type is one of floats." in text
-    assert "(G1) no group is empty" in ops.all_gather.__doc__
+    assert "(G1) groups are not empty" in ops.all_gather.__doc__
 
 
 def test_sections():

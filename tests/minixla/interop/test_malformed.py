@@ -109,7 +109,7 @@ TEXTS = {
         "several functions and none is called main.*functions: f0, f1.*function="),
     "a callback": (main("%r = stablehlo.custom_call @xla_ffi_python_cpu_callback(%x) "
                         ": (tensor<2x3xf32>) -> tensor<2x3xf32>"),
-                   "calls a Python function of the program's maker.*register_custom_call"),
+                   "calls a Python function of.*register_custom_call"),
     "a size that is no constant": (
         "func.func @main(%x: tensor<3xf32>, %s: tensor<1xi32>) -> tensor<?xf32> {\n"
         "%r = stablehlo.real_dynamic_slice %x, %s, %s, %s : (tensor<3xf32>, tensor<1xi32>, "

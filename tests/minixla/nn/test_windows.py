@@ -116,7 +116,13 @@ def test_conv_rejected() -> None:
     rows: list[tuple[tuple[int, ...], tuple[int, ...], Any, type[Exception], tuple[str, ...]]] = [
         ((3, 4, 2), (3, 3, 2, 4), 1, mx.ShapeError, (different_ranks, "f32[3,4,2]", "x[None]")),
         ((3,), (3,), 1, mx.ShapeError, (different_ranks, "inputs f32[3]")),
-        ((1, 4, 4), (3, 5, 2), 1, mx.ShapeError, ("(C8) lhs has 4 features, the kernel takes 5",)),
+        (
+            (1, 4, 4),
+            (3, 5, 2),
+            1,
+            mx.ShapeError,
+            ("(C8) lhs has 4 features, but the kernel takes 5",),
+        ),
         ((1, 4, 4), (3, 4, 2), (1, 2), mx.AttributeValueError, ("window_strides",)),
     ]
     for inputs, kernel, strides, error, phrases in rows:

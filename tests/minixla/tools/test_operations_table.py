@@ -97,7 +97,7 @@ def test_an_entry_of_several_operations_is_as_complete_as_the_least():
 def test_reasons_are_told():
     rows = {row.name: row for row in ROWS}
     assert rows["Floor"].jvp == "zero: it is piecewise constant"
-    assert rows["Parameter"].reference == "none: the caller gives its value"
+    assert rows["Parameter"].reference == "none: the caller passes its value"
     assert rows["Reshape (explicit)"].builder == "ops.reshape_explicit"
     assert rows["And"].builder == "ops.and_"
     names = "Sort", "Add", "While", "TopK", "RaggedDot", "Iota", "Tuple"

@@ -41,7 +41,7 @@ def test_what_has_no_jacobian_is_refused():
     with pytest.raises(TransformError, match="complex"):
         mx.test_util.compute_gradient(lambda x: x.real, [np.ones(3, complex)])
     mx.ops.register_custom_call("tests.unknown_derivative", lambda x: x)
-    with pytest.raises(DerivativeError, match="nothing is known of user code"):
+    with pytest.raises(DerivativeError, match="the derivative of user code is unknown"):
         mx.test_util.compute_gradient(
             lambda x: mx.ops.custom_call("tests.unknown_derivative", [x], mx.shape_of(x)),
             [np.ones(3)],

@@ -246,16 +246,16 @@ def exchange(*arguments):
     ("function", "phrases"),
     [
         (gather(2, 2), ["all_gather: (C1) all_gather_dimension 2 is no", "[0, 2)"]),
-        (gather(0, 2, [[0], [1]]), ["(G2) a group has 1 members where there should be 2"]),
+        (gather(0, 2, [[0], [1]]), ["(G2) a group has 1 members; it must have 2"]),
         (gather(0, 3, [[0, 1]], 1), ["(G2)", "should be 3"]),
-        (gather(0, 2, [[0, 1], [1, 2]]), ["(G1)", "a number comes twice"]),
+        (gather(0, 2, [[0, 1], [1, 2]]), ["(G1)", "repeated numbers"]),
         (gather(0, 1, use_global_device_ids=True), ["(G3)", "channel_id"]),
         (gather(0, 0), ["shard_count", ">= 1"]),
         (exchange(2, 0, 2), ["all_to_all: (C1) split_dimension 2"]),
         (exchange(0, -1, 2), ["(C1) concat_dimension -1"]),
-        (exchange(1, 0, 3), ["(C2) split_count 3 does not divide dimension 1", "f32[2,4]"]),
+        (exchange(1, 0, 3), ["(C2) split_count 3 must divide the size of dimension 1", "f32[2,4]"]),
         (exchange(1, 0, 2, [[0, 1, 2]]), ["(G2) a group has 3 members"]),
-        (lambda x: ops.partition_id(Shape("s32")), ["(C1) the shape is not u32[]"]),
+        (lambda x: ops.partition_id(Shape("s32")), ["(C1) the shape must be u32[]"]),
     ],
 )
 def test_rejected(function, phrases):
@@ -264,7 +264,7 @@ def test_rejected(function, phrases):
 
 def test_rejected_when_it_runs():
     x = np.ones((2, 4), "f4")
-    with pytest.raises(AttributeValueError, match=r"\(G2\) shard_count is 2, and the group has 1"):
+    with pytest.raises(AttributeValueError, match=r"\(G2\) shard_count is 2, but the group has 1"):
         mx.reference(gather(0, 2))(x)
-    with pytest.raises(AttributeValueError, match=r"\(G4\) the groups name process 1"):
+    with pytest.raises(AttributeValueError, match=r"\(G4\) replica_groups has process 1"):
         mx.reference(exchange(0, 0, 2, [[0, 1]]))(x)

@@ -199,7 +199,7 @@ def permute(*pairs):
 @pytest.mark.parametrize(
     ("function", "phrases"),
     [
-        (permute((0, 1, 2)), ["collective_permute: (C1) a pair has not two numbers"]),
+        (permute((0, 1, 2)), ["collective_permute: (C1) each pair must have two numbers"]),
         (permute((0, 1), (0, 2)), ["(C2) a source comes twice", "((0, 1), (0, 2))"]),
         (permute((0, 1), (2, 1)), ["(C2) a target comes twice"]),
         (permute((-1, 1)), ["source_target_pairs", ">= 0"]),
@@ -211,5 +211,5 @@ def test_rejected(function, phrases):
 
 
 def test_rejected_when_it_runs():
-    with pytest.raises(AttributeValueError, match=r"\(G4\) the groups name process 1"):
+    with pytest.raises(AttributeValueError, match=r"\(G4\) replica_groups has process 1"):
         mx.reference(permute((0, 1)))(1.0)

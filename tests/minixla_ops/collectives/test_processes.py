@@ -47,6 +47,6 @@ def test_nobody_else_comes(call, phrase):
         call(Process())
     message = " ".join(str(caught.value).split())
     subject, _, awaited = phrase.partition(" .* ")
-    assert message.startswith(f"{subject} it would wait for ever")
+    assert message.startswith(f"{subject} it would block forever")
     assert awaited.strip(".").replace(".2, 1", "(2, 1") in message
     assert "mx.simulate" in message

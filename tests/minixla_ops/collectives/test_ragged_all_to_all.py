@@ -196,7 +196,7 @@ def changed(**changes):
 @pytest.mark.parametrize(
     ("operands", "phrases"),
     [
-        (changed(output=indices(0)), ["(C1) input and output do not have the same rows", "s32[1]"]),
+        (changed(output=indices(0)), ["(C1) input and output must have equal rows", "s32[1]"]),
         (changed(output=np.ones((4, 2), "f4")), ["(C1)", "output f32[4,2]"]),
         (changed(send_sizes=indices(1, 2, 3)), ["(C2) offsets and sizes differ", "s32[3]"]),
         (changed(recv_sizes=floats(1, 1)), ["(C2)", "f32[2]", "[members, updates]"]),
@@ -215,7 +215,7 @@ def test_rejected(operands, phrases):
 @pytest.mark.parametrize(
     ("changes", "phrase"),
     [
-        ({"input_offsets": indices(0, 2)}, r"rows 2:4 of an input of 3 are sent"),
+        ({"input_offsets": indices(0, 2)}, r"rows 2:4 are outside the input of 3 rows"),
         ({"output_offsets": indices(4, 0)}, r"\(0, 0\) writes rows 4:5 of an output of 4"),
         ({"output_offsets": indices(0, -1)}, r"\(0, 0\) writes rows -1:1 of an output"),
         (
@@ -235,6 +235,6 @@ def test_rejected_groups():
     with pytest.raises(AttributeValueError, match=r"\(G2\) a group has 1 members"):
         ops.ragged_all_to_all(*FACT[0], [[0]])
     with pytest.raises(
-        AttributeValueError, match=r"\(G2\) offsets are for 2 members, the group has 1"
+        AttributeValueError, match=r"\(G2\) offsets are for 2 members, but the group has 1"
     ):
         mx.reference(ops.ragged_all_to_all)(*FACT[0])

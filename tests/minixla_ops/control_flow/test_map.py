@@ -108,7 +108,7 @@ REJECTED = {
     "C1 tuple": (lambda x: ops.map([ops.tuple([x])], lambda t: ONE), ShapeError, "not arrays"),
     "C2": (lambda x: ops.map([x], ops.neg, []), AttributeValueError, "dimensions must be [0]"),
     "C2 order": (lambda x: ops.map([x], ops.neg, [1]), AttributeValueError, "dimensions (1,)"),
-    "C3": (lambda x: ops.map([x], lambda a: [a, a]), ShapeError, "does not give one scalar"),
+    "C3": (lambda x: ops.map([x], lambda a: [a, a]), ShapeError, "must return one scalar"),
     "C3 rank": (lambda x: ops.map([x], lambda a: np.ones(2)), ShapeError, "f64[2]"),
     "C3 inputs": (
         lambda x: ops.map([x], graph_of(ops.neg, [np.float32(1)])), ShapeError, "(s32[]) -> ",

@@ -206,13 +206,13 @@ REJECTED = {
         lambda x: ops.scan(x, np.int32(0), mx.make_graph(lambda a, c: (a, c))(X, X)),
         [
             "(C2)",
-            "to_apply takes other values",
+            "to_apply must take the elements",
             "elements and carries: s32[3,4], s32[3,4], not s32[4], s32[]",
         ],
     ),
     "C3": (
         lambda x: ops.scan(x, np.int32(0), lambda a, c: (c, a)),
-        ["(C3)", "gives other carries than it takes", "the carries are s32[]"],
+        ["(C3)", "must return the carries that it takes", "the carries are s32[]"],
     ),
     "C4": (
         lambda x: ops.scan(x, np.int32(0), lambda a, c: (c, c), 1),

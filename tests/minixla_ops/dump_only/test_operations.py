@@ -312,7 +312,7 @@ def test_dumps_of_xla_have_these_opcodes():
 @pytest.mark.parametrize(
     ("function", "error", "phrases"),
     [
-        (lambda x: made("AddDependency", x, x), ShapeError, ["(C1)", "is not a token"]),
+        (lambda x: made("AddDependency", x, x), ShapeError, ["(C1)", "must be a token"]),
         (lambda x: made("CopyDone", x), ShapeError, ["(C1)", "not what copy-start gives"]),
         (lambda x: made("CopyDone", ops.tuple([x, x])), ShapeError, ["(C1)", "copy-start"]),
         (lambda x: made("AllGatherDone", x), ShapeError, ["(C1)", "all-gather-start"]),
@@ -339,7 +339,7 @@ def test_dumps_of_xla_have_these_opcodes():
         (
             lambda x: made("Bitcast", x, output_shape=Shape("f32", (7,))),
             AttributeValueError,
-            ["(C1)", "differ in bits"],
+            ["(C1)", "equal numbers of bits"],
         ),
         (
             lambda x: made("Bitcast", x, output_shape=F32, operand_layout=(0, 0)),

@@ -441,9 +441,24 @@ BITCAST_REJECTED = [
         "(C2) widths of 8 and 6 bits do not",
         "new_element_type f6e2m3fn",
     ),
-    (np.zeros(3, np.float16), "f32", "(C3) 2 elements make one f32", "last dimension has size 2"),
-    (np.zeros((), np.float16), "f32", "(C3) 2 elements make one f32", "operand f16[]"),
-    (np.zeros((2, 1), np.float16), "f32", "(C3) 2 elements make one f32", "operand f16[2,1]"),
+    (
+        np.zeros(3, np.float16),
+        "f32",
+        "(C3) the last dimension must hold the 2 elements of one f32",
+        "last dimension has size 2",
+    ),
+    (
+        np.zeros((), np.float16),
+        "f32",
+        "(C3) the last dimension must hold the 2 elements of one f32",
+        "operand f16[]",
+    ),
+    (
+        np.zeros((2, 1), np.float16),
+        "f32",
+        "(C3) the last dimension must hold the 2 elements of one f32",
+        "operand f16[2,1]",
+    ),
 ]
 
 

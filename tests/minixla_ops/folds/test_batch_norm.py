@@ -256,11 +256,11 @@ REJECTED = {
     "C1": ("training", [(2, 3), (3,), (3,)], np.int32, 1, ShapeError, "s32 is no floating-point"),
     "C2": ("training", [(2, 3), (3,), (3,)], np.float32, 2, AttributeValueError, "no dimension 2"),
     "C3": ("training", [(2, 3), (2,), (3,)], np.float32, 1, ShapeError,
-           "scale is not of shape f32[3]"),
+           "scale must have shape f32[3]"),
     "C3 rank": ("inference", [(2, 3), (3,), (3,), (3, 1), (3,)], np.float32, 1, ShapeError,
-                "mean is not of shape f32[3]"),
+                "mean must have shape f32[3]"),
     "C4": ("grad", [(2, 3), (3,), (3,), (3,), (3, 2)], np.float32, 1, ShapeError,
-           "grad_output is not of shape f32[2,3]"),
+           "grad_output must have shape f32[2,3]"),
 }  # fmt: skip
 
 

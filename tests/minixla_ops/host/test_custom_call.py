@@ -166,29 +166,29 @@ REJECTED = [
     (
         lambda x: ops.custom_call("", [x], Shape("f32", (2,))),
         mx.AttributeValueError,
-        ["(C1)", "the target has no name"],
+        ["(C1)", "target_name must not be empty"],
     ),
     (
         lambda x: ops.custom_call("tests.unknown", [x], Shape("f32", (2,))),
         mx.TransformError,
-        ["'tests.unknown' has no meaning in Python", "register_custom_call"],
+        ["'tests.unknown' has no Python function", "register_custom_call"],
     ),
     (
         lambda x: ops.custom_call("tests.split", [x], Shape("f32", (2,))),
         mx.ShapeError,
-        ["gave other results", "declared: f32[2]", "given: float32[1], float32[1]"],
+        ["other shapes than declared", "declared: f32[2]", "returned: float32[1], float32[1]"],
     ),
     (
         lambda x: ops.custom_call("tests.scaled", [x], Shape("f32", (2,)), {"no name": 1}),
         mx.AttributeValueError,
-        ["options must be attributes", "'no name' cannot name an attribute"],
+        ["options must be attributes", "'no name' is not a valid attribute name"],
     ),
     (
         lambda x: mx.grad(
             lambda x: ops.custom_call("tests.scaled", [x], Shape("f32", (2,)), {"factor": 1}).sum()
         )(x),
         mx.DerivativeError,
-        ["nothing is known of user code"],
+        ["the derivative of user code is unknown"],
     ),
 ]
 
@@ -202,7 +202,7 @@ def test_rejected(function, kind, phrases):
 
 
 def test_a_target_has_one_function():
-    with pytest.raises(mx.AttributeValueError, match="has a function already"):
+    with pytest.raises(mx.AttributeValueError, match="already has a function"):
         ops.register_custom_call("tests.split", lambda x: x)
 
 
@@ -240,7 +240,7 @@ def test_a_callback_of_another_process_is_refused():
 
     x = np.ones(2, np.float32)
     for evaluate in (mx.reference, mx.jit):
-        with pytest.raises(mx.TransformError, match="Python function of the program's maker"):
+        with pytest.raises(mx.TransformError, match="Python function of another process"):
             evaluate(call("xla_ffi_python_cpu_callback"))(x)
-    with pytest.raises(mx.TransformError, match="no meaning in Python"):
+    with pytest.raises(mx.TransformError, match="has no Python function"):
         mx.reference(call("users_python_callback"))(x)

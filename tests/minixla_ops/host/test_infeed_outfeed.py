@@ -196,11 +196,11 @@ def test_after_all():
 @pytest.mark.parametrize(
     ("function", "error", "phrases"),
     [
-        (lambda x: ops.after_all([x]), ShapeError, ["after_all: (C1) an operand is not a token"]),
+        (lambda x: ops.after_all([x]), ShapeError, ["after_all: (C1) operands must be tokens"]),
         (
             lambda x: ops.infeed(TupleShape([TupleShape([F2])])),
             AttributeValueError,
-            ["infeed: (C1) the shape is nested", "Give a tuple of arrays"],
+            ["infeed: (C1) nested tuples are not supported", "Pass a tuple of array shapes"],
         ),
         (lambda x: ops.infeed(F2, token=x), ShapeError, ["infeed: (C2)", "token[0] f32[2]"]),
         (

@@ -60,7 +60,7 @@ def test_checks():
         lambda x: ops.parameter(1, Shape("f32", (3,))),
         [x],
         AttributeValueError,
-        "(C2) there is no input 1",
+        "(C2) input 1 does not exist",
         "inputs (f32[3])",
     )
     with pytest.raises(AttributeValueError, match=r"\(C2\) there is no input 1"):

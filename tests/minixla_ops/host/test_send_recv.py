@@ -138,9 +138,9 @@ def test_alone_it_would_wait_for_ever():
 
 def test_derivatives():
     for program in (lambda x: (ops.send(x, 1), x.sum())[1],):
-        with pytest.raises(DerivativeError, match="values go one way between programs"):
+        with pytest.raises(DerivativeError, match="a transfer in the other direction"):
             mx.make_graph(mx.grad(program))(X)
-        with pytest.raises(DerivativeError, match="values go one way between programs"):
+        with pytest.raises(DerivativeError, match="a transfer in the other direction"):
             mx.make_graph(lambda x, p=program: mx.jvp(p, (x,), (x,)))(X)
     # What does not depend on the input may be sent, and what was received is constant.
     ours = mx.grad(lambda x: (ops.send(mx.stop_gradient(x), 1), (x * ops.recv(F2, 2)).sum())[1])

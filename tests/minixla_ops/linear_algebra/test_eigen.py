@@ -319,7 +319,7 @@ def test_pairs_of_conjugate_vectors_of_cusolver_are_unpacked(n, first):
 def test_rejected(function):
     name = function.__name__
     for a, phrase in (
-        (np.zeros((2, 3)), "not a square matrix"),
+        (np.zeros((2, 3)), "must be a square matrix"),
         (np.zeros(3), "f64[3]"),
         (np.eye(2, dtype=np.int32), "s32 is not one of f32, f64, c64, c128"),
         (np.eye(2, dtype=np.float16), "f16 is not one of"),

@@ -92,7 +92,9 @@ def test_rejected():
     for function in (ops.qr, ops.geqrf):
         check_rejected(lambda a, f=function: f(a), [taus], ShapeError, "(C1) a is not a matrix")
     product = lambda a, taus: ops.householder_product(a, taus)  # noqa: E731
-    check_rejected(product, [a.T, taus], ShapeError, "(C1) a has more columns than rows")
+    check_rejected(
+        product, [a.T, taus], ShapeError, "(C1) a must have at least as many rows as columns"
+    )
     check_rejected(product, [a, np.ones((1, 2))], ShapeError, "(C2) a and taus differ in type")
     check_rejected(product, [a, taus.astype(np.float32)], ShapeError, "(C2) a and taus differ")
     check_rejected(product, [a, np.ones(3)], ShapeError, "(C2) there are more reflections than")

@@ -183,7 +183,7 @@ def test_cholesky_rejected():
     for operand, phrase in (
         (np.eye(2, dtype=np.int32), "s32 is neither"),
         (np.zeros(3), "f64[3]"),
-        (np.zeros((2, 3)), "equal in size"),
+        (np.zeros((2, 3)), "must have equal sizes"),
     ):
         check_rejected(lambda a: ops.cholesky(a), [operand], *expected, phrase)
     check_rejected(lambda a: ops.cholesky(a, "no"), [np.eye(2)], AttributeValueError, "lower")
@@ -372,7 +372,7 @@ def test_triangular_solve_rejected():
     for label, a, b, phrase in (
         ("C1", np.eye(2, dtype=np.int32), np.zeros((2, 1), np.int32), "s32 is neither"),
         ("C1", np.zeros((2, 3)), np.zeros((2, 3)), "square"),
-        ("C2", np.eye(2), np.zeros((2, 1), np.float32), "differ in type"),
+        ("C2", np.eye(2), np.zeros((2, 1), np.float32), "must have equal types"),
         ("C2", np.zeros((2, 2, 2)), np.zeros((2, 1)), "b f64[2,1]"),
         ("C2", np.zeros((2, 2, 2)), np.zeros((3, 2, 1)), "batch dimensions"),
         ("C3", np.eye(2), np.zeros((3, 2)), "as many rows"),

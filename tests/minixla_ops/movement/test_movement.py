@@ -596,7 +596,7 @@ def test_reshape_explicit_c2_changes_no_dynamic_dimension():
 
 @pytest.mark.parametrize("limits", [(3, 1, 3), (1, 1, 3)])
 def test_slice_c4_takes_a_dynamic_dimension_whole(limits):
-    with pytest.raises(ShapeError, match=r"\(C4\) dimension 0 is dynamic, and not taken whole"):
+    with pytest.raises(ShapeError, match=r"\(C4\) dynamic dimension 0 must be taken whole"):
         trace_to_graph(lambda x: [ops.slice(x, (0, 0, 0), limits)], [D])
 
 

@@ -178,7 +178,7 @@ GRAPH, _ = trace_to_graph(body, [Shape("f32", (3,)), Shape("s32", (2,))])
 @pytest.mark.parametrize(
     ("label", "function", "phrase"),
     [
-        ("C1", lambda x: ops.call(GRAPH, x), "1 operands for a computation of 2 inputs"),
+        ("C1", lambda x: ops.call(GRAPH, x), "the call has 1 operands, the computation 2 inputs"),
         ("", lambda x: ops.call(lambda: [X], x), "the computation <lambda> does not take 1"),
         ("C2", lambda x: ops.call(GRAPH, x, x), "operand 1 has shape f32[3]"),
     ],

@@ -120,7 +120,7 @@ REJECTED = {
     "C3 text": (lambda x: ops.composite_call(ops.neg, x, name="a b.c"), AttributeValueError, "is"),
     "C4": (
         lambda x: ops.composite_call(ops.neg, x, name="a.b", attributes="n = 1"),
-        AttributeValueError, "are no dictionary",
+        AttributeValueError, "are not a dictionary",
     ),
     "C4 value": (
         lambda x: ops.composite_call(ops.neg, x, name="a.b", attributes={"n": [1]}),

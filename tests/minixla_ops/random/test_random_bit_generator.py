@@ -174,7 +174,7 @@ def test_rejects_types_without_random_bits(shape):
         [state_of("philox")],
         AttributeValueError,
         "(C2)",
-        f"no random bits are made for {shape}",
+        f"random bits are not supported for {shape}",
     )
 
 

@@ -99,9 +99,9 @@ def test_large_constants_are_elided_by_as_text():
     assert "constant({...})" in str(imported.graph) or any(
         "constant({...})" in str(each.graph) for each in imported.functions.values()
     )
-    with pytest.raises(mx.ImportError_, match="leaves out the numbers of the constant"):
+    with pytest.raises(mx.ImportError_, match="omits the value of the constant"):
         mx.reference(imported)(X)
-    with pytest.raises(mx.ImportError_, match="leaves out the numbers"):
+    with pytest.raises(mx.ImportError_, match="omits the value"):
         mx.jit(imported)(X)
     check(whole_text(compiled), (X,), [np.asarray(X * table)], 0)
 
