@@ -72,7 +72,7 @@ def python(text: str) -> Prose:
         texts = [part.value if isinstance(part, ast.Constant) else "X" for part in values]
         prose = "".join(part for part in texts if isinstance(part, str))
         if len(prose.split()) > 3:
-            prose = re.sub(r"\n *(>>>|\.\.\.)(.*\n)+?(?=\s*\n|$)", "\n\n", prose)
+            prose = re.sub(r"\n *(>>>|\.\.\.)(.*\n)+?(?=\s*\n|\s*$)", "\n\n", prose)
             yield node.lineno, re.sub(r"\n *(\w+: )", r"\n\n\1", prose), LONGEST_SENTENCE
     start, comment, last = 0, "", -1
     for token in tokenize.generate_tokens(io.StringIO(text).readline):

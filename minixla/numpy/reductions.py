@@ -27,11 +27,11 @@ Args:
 """
 _EXTREME = """
 Args:
-    where: booleans that broadcast with `a`: which elements count; requires `initial`.
+    where: booleans that broadcast with `a`, true for elements that count; requires `initial`.
 
 Raises:
-    AttributeValueError: there may be no elements and `initial` is missing, or an axis is out of
-        range.
+    AttributeValueError: `initial` is missing although the array may be empty, or an axis is out
+        of range.
 """
 _BOOLEANS = """
 Returns:
@@ -65,7 +65,7 @@ COMPUTATIONS |= {"add": ops.add, "mul": ops.mul, "max": ops.max, "min": ops.min}
 def _folded(
     row: Row, a: Any, axis: Axis, keepdims: Any, initial: Any = None, where: Any = None
 ) -> Any:
-    """`a` folded by a monoid; `a` has the type to fold in."""
+    """Fold `a` by a monoid; `a` has the type to compute in."""
     name, monoid, _ = row
     shape = operand_shape(a, name)
     kind = shape.element_type
@@ -204,7 +204,7 @@ def _extreme(row: Row, a: Any, axis: Axis, keepdims: bool, initial: Any, where: 
     sizes = operand_shape(a, name).dimensions
     is_empty = 0 in [sizes[number] for number in operands.axes_of(axis, len(sizes), name)]
     if initial is None and (is_empty or where is not None):
-        problem = f"there may be no element to take the {name} of"
+        problem = f"the {name} of possibly no elements is undefined"
         details, advice = f"the array has shape {sizes}", "Give initial, the result of none."
         raise operands.value_error(name, problem, advice, details, axis=axis)
     x = lifted(operands.without_nan(a, name, filling))
@@ -213,7 +213,7 @@ def _extreme(row: Row, a: Any, axis: Axis, keepdims: bool, initial: Any, where: 
 
 
 def _or_missing(row: Row, folded: Any, missing: float, a: Any, axis: Axis, keepdims: Any) -> Any:
-    """What was found, but `missing` where all of `a` is NaN, which does not count."""
+    """Return `folded`, or `missing` where all elements of `a` are NaN and NaN does not count."""
     if row.filling is None or not kind_of(a).is_inexact:
         return folded
     is_missing = all(mnp.isnan(a), axis, None, bool(keepdims))
@@ -368,8 +368,8 @@ def any(
 def _index(row: Row, a: Any, axis: int | None, keepdims: bool | None) -> Array:
     """Return the first index of the min or max; NaN wins over all numbers.
 
-    Two passes of vectorised reductions: XLA:CPU runs a Reduce of pairs element by element, but of
-    a few pairs, which it writes out.
+    Two passes of vectorised reductions are faster: XLA:CPU runs a Reduce of pairs element by
+    element. It unrolls a Reduce of a few pairs.
     """
     name, monoid, filling = row
     shape = operand_shape(a, name)
@@ -378,7 +378,7 @@ def _index(row: Row, a: Any, axis: int | None, keepdims: bool | None) -> Array:
     dropped = range(shape.rank) if axis is None else (place,)
     if sizes[place] == 0:
         details = f"the array has shape {shape.dimensions}"
-        raise operands.value_error(name, "there is no element", "Check for size 0 first.", details)
+        raise operands.value_error(name, "the array is empty", "Check for size 0 first.", details)
     positions = ops.iota(Shape(operands.default_int(), sizes), place)
     kind = shape.element_type
     if sizes[place] <= _FEW and kind.bits >= 16 and not kind.is_complex:
@@ -398,12 +398,12 @@ def _index(row: Row, a: Any, axis: int | None, keepdims: bool | None) -> Array:
     return _or_missing(row, indices, -1, a, axis, keepdims)
 
 
-# As many elements are reduced in pairs at most.
+# The largest number of elements that is reduced in pairs.
 _FEW = 16
 
 
 def _first(is_before: Any, x: Any, at: Any, y: Any, place: Any) -> tuple[Any, Any]:
-    """The pair whose number comes first: NaN, else one `is_before` the other, else by position."""
+    """Return the pair that comes first: NaN, then the `is_before` number, then by position."""
     is_earlier, is_nan = ops.lt(at, place), ops.ne(x, x)
     is_first = ops.or_(is_before(x, y), ops.or_(is_nan, ops.and_(ops.eq(x, y), is_earlier)))
     is_first = ops.select(ops.ne(y, y), ops.and_(is_nan, is_earlier), is_first)
