@@ -1,4 +1,4 @@
-"""Operations of users: declared, with kernels for platforms, derivatives and batching rules."""
+"""Custom operations: declarations, kernels for platforms, derivatives and batching rules."""
 
 from minixla.engine import KernelError
 from minixla.extension.building import BuildError, build_op_library

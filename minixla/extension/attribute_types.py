@@ -1,6 +1,6 @@
-"""The kinds of attributes that declarations name: which values they take, and how texts have them.
+"""The kinds of attributes in declarations: their values, and the text of these values.
 
-Each is a kind of `minixla.core.attributes`, and prints as in a declaration.
+Each is a kind of `minixla.core.attributes`, and prints as it is declared.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Kind(Attribute):
     """A kind of attribute.
 
     Attributes:
-        spelling: what it is in a declaration, without minimum.
-        minimum: the least value, or length of a list; None: there is none.
+        spelling: its text in a declaration, without the minimum.
+        minimum: the least value, or the least length of a list; None: no minimum.
     """
 
     spelling: str = ""
@@ -32,21 +32,21 @@ class Kind(Attribute):
     holds_programs = False
 
     def interpreted(self, value: Any) -> Any:
-        """A value for `canonical`, from what a default's text says (`Reader.value`)."""
+        """Convert a parsed default (`Reader.value`) to a value for `canonical`."""
         if isinstance(value, (Word, dict)):
             raise ValueError(f"must be {self.description}, not {value}")
         return value
 
     def written(self, value: Any) -> str:
-        """A canonical value as a default's text says it."""
+        """Return a canonical value as the text of a default."""
         return str(value)
 
     def foreign(self, value: Any) -> str:
-        """A canonical value in MLIR, as compiled kernels get it: of one type for each kind."""
+        """Return a canonical value in MLIR for compiled kernels; each kind has one type."""
         raise NotImplementedError(f"{type(self).__name__} has no foreign")
 
     def read_foreign(self, value: Any) -> Any:
-        """A value for `canonical` from what `foreign` wrote, as Python has it."""
+        """Convert a value that `foreign` wrote, as Python reads it, to a value for `canonical`."""
         return value
 
     def __str__(self) -> str:
@@ -68,7 +68,7 @@ class IntegerKind(Kind, Integer):
 
 
 class FloatKind(Kind, Float):
-    """`float`: 32 bits, in all kernels alike."""
+    """`float`: 32 bits, in all kernels."""
 
     spelling = "float"
 
@@ -99,7 +99,7 @@ class BooleanKind(Kind, Boolean):
 
 
 class StringKind(Kind):
-    """`string`: text, or bytes that are none."""
+    """`string`: text, or bytes that are not text."""
 
     spelling = "string"
     description = "a string"
@@ -122,7 +122,7 @@ class StringKind(Kind):
 
 
 class BytesKind(StringKind):
-    """`bytes`: the same, where the value is always bytes."""
+    """`bytes`: like `string`, but the value is always bytes."""
 
     spelling = description = "bytes"
     takes = "bytes"
@@ -149,11 +149,11 @@ class EnumerationKind(StringKind):
 
 
 class TypeKind(Kind):
-    """`type`, a set that has a name, or a set of types in braces.
+    """`type`, a named set of types, or a set of types in braces.
 
     Args:
         spelling: the declaration.
-        allowed: its types; None: any.
+        allowed: the allowed types; None: any type.
     """
 
     takes = "Any"
@@ -174,7 +174,7 @@ class TypeKind(Kind):
         return declared
 
     def takes_type(self, declared: DeclaredType) -> bool:
-        """Whether a type is one of the set."""
+        """Test whether a type is allowed."""
         return self.allowed is None or declared in self.allowed
 
     def interpreted(self, value: Any) -> Any:
@@ -191,10 +191,10 @@ class TypeKind(Kind):
 
 
 class ShapeKind(Kind):
-    """`shape`: sizes, None for one that is not known."""
+    """`shape`: sizes, None for an unknown one."""
 
     spelling = "shape"
-    description = "a shape: a sequence of sizes, None for one that is not known"
+    description = "a shape: a sequence of sizes, None for an unknown one"
     is_ambiguous = False
 
     def canonical(self, value: Any) -> tuple[int | None, ...]:
@@ -230,7 +230,7 @@ class TensorKind(Kind, LiteralAttribute):
         if not isinstance(value, dict):
             return value
         if "dtype" not in value:
-            raise ValueError("a tensor says its dtype: { dtype: DT_INT32 int_val: 5 }")
+            raise ValueError("a tensor must state its dtype: { dtype: DT_INT32 int_val: 5 }")
         kind = declared_type(str(value["dtype"][-1]))
         if not isinstance(kind, ElementType):
             raise TypeError(f"a constant of {kind.name}: {kind.reason}")
@@ -243,7 +243,7 @@ class TensorKind(Kind, LiteralAttribute):
         if not kind.is_inexact and array.astype(object).tolist() != numbers:
             raise ValueError(f"a constant of {kind} cannot hold {numbers}")
         wanted = sizes[-1] if sizes else () if array.size == 1 else array.shape
-        # The last number stands for all that follow.
+        # The last number is repeated.
         missing = int(np.prod(wanted)) - array.size
         array = np.pad(array, (0, missing), mode="edge") if missing > 0 and array.size else array
         return np.asarray(array.reshape(wanted))

@@ -1,4 +1,4 @@
-"""build_op_library: C++ and CUDA sources of kernels as a shared library, in a cache."""
+"""`build_op_library`: C++ and CUDA sources of kernels as a shared library, in a cache."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from minixla.extension.libraries import OpLibrary
 
 _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=default")
 _CUDA_FLAGS = ("-std=c++17", "-O2", "-x", "cu", "-Xcompiler", "-fPIC")
-#: Where libraries are kept; XDG_CACHE_HOME says where caches are.
+#: The variable with the directory of libraries; by default it is in that of XDG_CACHE_HOME.
 _CACHE = "MINIXLA_OP_CACHE"
 _CACHE_ADVICE = f"Set the environment variable {_CACHE} to a writable directory."
 # A line in which the preprocessor names the file of the next lines.
 _LINE_MARKER = re.compile(rb'^# [0-9]+ "([^"\n]*)".*\n', re.MULTILINE)
-# The compiler's messages that an error shows.
+# The number of compiler messages that an error shows.
 _MOST_LINES = 12
 
 
@@ -35,7 +35,7 @@ _INCLUDE = Path(__file__).with_name("include")
 
 
 class BuildError(MinixlaError, RuntimeError):
-    """Sources of kernels cannot be compiled."""
+    """Error for sources of kernels that cannot be compiled."""
 
 
 def build_op_library(
@@ -47,20 +47,20 @@ def build_op_library(
     include: Sequence[str | Path] = (),
     verbose: bool = False,
 ) -> OpLibrary:
-    """Compiles kernels against XLA's foreign function interface, or finds what was compiled.
+    """Compile kernels against XLA's foreign function interface, or return them from the cache.
 
     The library is cached in `$MINIXLA_OP_CACHE`, or in `minixla/ops` in the user's cache directory.
-    The key covers everything that the compiler reads (sources, headers, the macros that select
-    them), the flags, and the versions of compiler and jaxlib. A checksum lies next to the library:
-    a damaged library is compiled again.
+    The key covers everything that the compiler reads (sources, headers, macros that select them),
+    the flags, and the versions of compiler and jaxlib. Each library has a checksum; a damaged
+    library is compiled again.
 
     Args:
-        sources: C++ files; a text with line breaks is a source itself.
+        sources: C++ files; a string with line breaks is a source itself.
         cuda_sources: CUDA files, compiled by nvcc.
-        name: what the file is called; default: as the first source.
-        flags: for the compiler, after those that are needed.
+        name: the name of the library's file; default: that of the first source.
+        flags: flags for the compiler, after the required ones.
         include: directories of headers.
-        verbose: whether the commands are printed.
+        verbose: whether to print the commands.
 
     Returns:
         The library, which `op.kernel(..., library=...)` takes.
@@ -70,10 +70,10 @@ def build_op_library(
             cannot be written.
     """
     if not isinstance(sources, (Iterable, Path)):
-        raise explain(BuildError, _SUBJECT, f"{sources!r} is no source", (), "Give C++ files.")
+        raise explain(BuildError, _SUBJECT, f"{sources!r} is not a source", (), "Give C++ files.")
     listed = [sources] if isinstance(sources, (str, Path)) else [*sources]
     if not listed and not cuda_sources:
-        raise explain(BuildError, _SUBJECT, "there are no sources", (), "Give C++ files.")
+        raise explain(BuildError, _SUBJECT, "no sources are given", (), "Give C++ files.")
     compiler = _compiler("CXX", ("g++", "c++", "clang++"), "C++ compiler")
     cuda = _compiler("NVCC", ("nvcc", "/usr/local/cuda/bin/nvcc"), "nvcc") if cuda_sources else ""
     parts = [*((file, False) for file in listed), *((each, True) for each in cuda_sources)]
@@ -81,7 +81,7 @@ def build_op_library(
     macos = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
     host = [compiler, *_FLAGS, *macos, *map(str, flags), *searched]
     device, linker = [cuda, *_CUDA_FLAGS, *searched], host
-    if cuda:  # it knows where its runtime is, and puts it into the library
+    if cuda:  # nvcc knows where its runtime is, and links it
         linker = [cuda, "-ccbin", compiler, "-std=c++17", "-O2", "-shared", *searched]
         linker += [part for flag in ("-fPIC", *flags) for part in ("-Xcompiler", str(flag))]
     first = listed[0] if listed else cuda_sources[0]
@@ -112,13 +112,13 @@ _SUBJECT = "build_op_library"
 
 
 def _compiler(variable: str, names: Sequence[str], what: str) -> str:
-    """The path of a compiler, which an environment variable may name."""
+    """Return the path of a compiler, which an environment variable may name."""
     wanted = [os.environ[variable]] if variable in os.environ else names
     for name in wanted:
         path = shutil.which(name)
         if path:
             return path
-    problem = f"there is no {what}"
+    problem = f"no {what} was found"
     details = [f"looked for: {', '.join(wanted)}"]
     advice = f"Install one, or name it in the environment variable {variable}."
     raise explain(BuildError, _SUBJECT, problem, details, advice)
@@ -130,7 +130,7 @@ def _version(compiler: str) -> str:
 
 
 def _is_text(source: str | Path) -> bool:
-    """Whether a source is code, not a path."""
+    """Test whether a source is code, not a path."""
     return isinstance(source, str) and "\n" in source
 
 
@@ -179,7 +179,7 @@ def _checksum_file(library: Path) -> Path:
 
 
 def _is_whole(library: Path) -> bool:
-    """Whether a library is in the cache and matches its checksum."""
+    """Test whether a library is in the cache and matches its checksum."""
     try:
         kept = _checksum_file(library).read_bytes()
         return kept == hashlib.sha256(library.read_bytes()).hexdigest().encode()

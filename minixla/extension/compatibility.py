@@ -1,4 +1,4 @@
-"""Whether programs and callers of an operation still work with a changed definition.
+"""Checks that programs and callers of an operation work with a changed definition.
 
 The rules are those of TensorFlow's op_compatibility_test: S1..S22 are safe, U1..U16 are not.
 """
@@ -19,25 +19,25 @@ from minixla.extension.wrappers import given_attributes
 
 
 def check_compatible(old: Any, new: Any) -> CompatibilityReport:
-    """Says whether what was made with one definition of an operation works with another.
+    """Check whether programs made with one definition of an operation work with another.
 
         report = mx.check_compatible(stored, my_op)
         assert report.ok, report
 
     Programs that were stored with the old definition must mean the same with the new one: S1..S22
     of op_compatibility_test are safe, U1..U16 are not. The signatures of the wrappers are compared
-    as well: what is safe for programs may break Python's calls ("graph-safe, call-unsafe").
+    as well: a change that is safe for programs may break Python calls ("graph-safe, call-unsafe").
 
     Args:
-        old: an operation of `register_op`, or what its `definition.as_dict()` gave, as a dictionary
-            or as JSON.
+        old: an operation of `register_op`, or the result of its `definition.as_dict()`, as a
+            dictionary or as JSON.
         new: the same, after the change.
 
     Returns:
         A report: `ok` (stored programs are safe), `is_call_safe`, `verdict`, `changes`.
 
     Raises:
-        AttributeValueError: one of them is no definition.
+        AttributeValueError: one of them is not a definition.
 
     Example:
         >>> make = lambda *attrs: mx.register_op(
@@ -68,7 +68,7 @@ def _definition(source: Any) -> Definition:
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         if isinstance(error, AttributeValueError):
             raise
-        problem = f"{type(source).__name__} is no definition of an operation"
+        problem = f"{type(source).__name__} is not a definition of an operation"
         advice = "Give an operation of mx.register_op, or its definition.as_dict()."
         details = [repr(source)[:200]]
         raise explain(AttributeValueError, "check_compatible", problem, details, advice) from None
@@ -76,7 +76,7 @@ def _definition(source: Any) -> Definition:
 
 def _of_attributes(old: Definition, new: Definition) -> Iterator[Change]:
     numbers = {value.number for value in (*old.inputs.values(), *old.outputs.values())}
-    # Attributes of new lists and types are told with their inputs and outputs.
+    # Attributes of new lists and types are reported with their inputs and outputs.
     words = {
         word for value in (*new.inputs.values(), *new.outputs.values()) for word in used(value)
     }
@@ -103,7 +103,7 @@ def _of_attributes(old: Definition, new: Definition) -> Iterator[Change]:
 
 
 def _of_kind(old: Kind, new: Kind, is_number: bool) -> Iterator[str]:
-    """The rules of a change from a kind to another."""
+    """Yield the rules of a change from one kind to another."""
     if isinstance(old, ListKind) != isinstance(new, ListKind):
         yield "U9"
         return
@@ -126,23 +126,23 @@ def _of_kind(old: Kind, new: Kind, is_number: bool) -> Iterator[str]:
 
 
 def _family(kind: Kind) -> type:
-    """What a kind is but for the values that it is restricted to."""
+    """Return the type of a kind, regardless of the values that it is restricted to."""
     return EnumerationKind.__bases__[0] if isinstance(kind, EnumerationKind) else type(kind)
 
 
 def _allowed(kind: Kind) -> set[Any] | None:
-    """The values that a kind is restricted to."""
+    """Return the values that a kind is restricted to."""
     names = kind.names if isinstance(kind, EnumerationKind) else getattr(kind, "allowed", None)
     return None if names is None else set(names)
 
 
 def _of_calls(old: Definition, new: Definition) -> Iterator[Change]:
-    """What breaks calls from Python: an argument that is elsewhere, or called otherwise."""
+    """Yield the changes that break calls from Python: arguments that moved or were renamed."""
     before, after = list(_parameters(old)), list(_parameters(new))
     for at, one in enumerate(before):
         other = after[at] if at < len(after) else None
         if other is None or one[:2] != other[:2]:
-            meaning = "an argument of the wrapper is another"
+            meaning = "an argument of the wrapper differs"
             yield Change("call", one[0], meaning, _shown(one), _shown(other))
     for argument in after[len(before) :]:
         if not argument[2]:
@@ -151,7 +151,7 @@ def _of_calls(old: Definition, new: Definition) -> Iterator[Change]:
 
 
 def _parameters(definition: Definition) -> Iterator[tuple[str, bool, bool]]:
-    """The wrapper's parameters: name, whether it takes a list, whether it may be left out."""
+    """Yield the wrapper's parameters: name, whether it takes a list, whether it is optional."""
     for argument in definition.inputs.values():
         yield argument.name, definition.is_list(argument), False
     for argument in given_attributes(definition):

@@ -1,4 +1,4 @@
-"""Which changes of a definition there are, and the report that lists them."""
+"""The possible changes of a definition, and the report that lists them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RULES = {
     "S3": "more strings are allowed",
     "S4": "more types are allowed",
     "S5": "any type is allowed",
-    "S6": "attributes stand in another order",
+    "S6": "attributes are in another order",
     "S7": "a type becomes an attribute that has it for a default",
     "S8": "an array becomes a list of one by default",
     "S9": "an array becomes a list of one, of its type, by default",
@@ -28,24 +28,24 @@ _RULES = {
     "S18": "a list of types is added, empty by default",
     "S19": "a list may be shorter",
     "S20": "an integer may be smaller",
-    "S21": "an input is no reference any more",
+    "S21": "an input is no longer a reference",
     "S22": "an output becomes a reference",
-    "U1": "an attribute is gone",
+    "U1": "an attribute is removed",
     "U2": "an attribute without a default is added",
     "U3": "an array is added",
     "U4": "a list is added that is not empty by default",
     "U5": "an array has another type",
-    "U6": "arrays stand in another order",
-    "U7": "an array is gone",
+    "U6": "arrays are in another order",
+    "U7": "an array is removed",
     "U8": "an attribute is of another kind",
     "U9": "an attribute becomes a list, or one of a list",
     "U10": "an array's type becomes a list of types",
     "U11": "a list of one type becomes a list of types",
     "U12": "fewer values are allowed",
     "U13": "a minimum is higher, or new",
-    "U14": "an input becomes a reference, or an output is none any more",
+    "U14": "an input becomes a reference, or an output is no longer one",
     "U15": "an output has another name",
-    "U16": "a default is another, new or gone",
+    "U16": "a default is changed, added or removed",
 }
 _ADVICE = "Register the changed operation under a new name, and keep the old one."
 
@@ -54,10 +54,10 @@ class Change(NamedTuple):
     """One difference between two definitions.
 
     Attributes:
-        rule: S1..S22 or U1..U16; "call" where only Python's callers are concerned.
+        rule: S1..S22 or U1..U16; "call" if it affects only Python callers.
         subject: the attribute, input or output.
-        meaning: what the difference is.
-        old, new: the declarations; empty where there is none.
+        meaning: a description of the difference.
+        old, new: the declarations; empty if missing.
     """
 
     rule: str
@@ -69,11 +69,11 @@ class Change(NamedTuple):
 
 @dataclass(repr=False, eq=False)
 class CompatibilityReport(Report):
-    """What `check_compatible` found; printed, it is a table.
+    """The result of `check_compatible`; it prints as a table.
 
     Attributes:
-        name: of the operation.
-        changes: all that differs.
+        name: the name of the operation.
+        changes: all differences.
     """
 
     name: str
@@ -81,17 +81,17 @@ class CompatibilityReport(Report):
 
     @property
     def ok(self) -> bool:
-        """Whether stored programs mean the same with the new definition."""
+        """True if stored programs mean the same with the new definition."""
         return not any(change.rule.startswith("U") for change in self.changes)
 
     @property
     def is_call_safe(self) -> bool:
-        """Whether Python's calls of the old wrapper are calls of the new one."""
+        """True if Python calls of the old wrapper are valid calls of the new one."""
         return self.ok and not any(change.rule == "call" for change in self.changes)
 
     @property
     def verdict(self) -> str:
-        """`safe`, `graph-safe, call-unsafe` or `unsafe`."""
+        """The verdict: `safe`, `graph-safe, call-unsafe` or `unsafe`."""
         graph_safe = "safe" if self.is_call_safe else "graph-safe, call-unsafe"
         return graph_safe if self.ok else "unsafe"
 
@@ -105,5 +105,5 @@ class CompatibilityReport(Report):
 
 
 def change(rule: str, subject: str, old: Any = "", new: Any = "") -> Change:
-    """The change of a rule, with the declarations before and after."""
+    """Return the change of a rule, with the declarations before and after."""
     return Change(rule, subject, _RULES[rule], str(old), str(new))

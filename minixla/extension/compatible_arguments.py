@@ -15,15 +15,15 @@ from minixla.extension.types import type_name
 
 
 def used(argument: ArgumentDeclaration) -> list[str]:
-    """The attributes that an input's or output's type names."""
+    """Return the attributes that the type of an input or output names."""
     return [label for label in (argument.number, argument.type) if isinstance(label, str)]
 
 
 def of_arguments(old: Definition, new: Definition, side: str) -> Iterator[Change]:
-    """What is another among inputs or outputs.
+    """Yield the changes among inputs or outputs.
 
-    Both are compared as single arrays: what a new attribute stands for is its default, that which
-    stored programs have.
+    Both are compared as single arrays. A new attribute stands for its default, which stored
+    programs have.
     """
     before, after = getattr(old, f"{side}s"), getattr(new, f"{side}s")
     first = [
@@ -53,7 +53,7 @@ def of_arguments(old: Definition, new: Definition, side: str) -> Iterator[Change
 
 
 def _parts(argument: ArgumentDeclaration, definition: Definition, old: Definition) -> list[str]:
-    """The arrays of an input or output, as text; an old attribute stands for itself."""
+    """Return the arrays of an input or output, as text; an old attribute stands for itself."""
     number, kind, attributes = argument.number, argument.type, definition.attributes
 
     def known(name: str) -> Any:
@@ -75,7 +75,7 @@ def _parts(argument: ArgumentDeclaration, definition: Definition, old: Definitio
 
 
 def _of_empty(argument: ArgumentDeclaration, new: Definition, old: Definition) -> str:
-    """The rule of a list that is added and empty by default."""
+    """Return the rule for a list that is added and empty by default."""
     if argument.number is None:
         return "S18"
     if not isinstance(argument.type, str):
@@ -107,7 +107,7 @@ def _of_kept(
     old: Definition,
     side: str,
 ) -> Iterator[Change]:
-    """What differs where the arrays themselves are the same."""
+    """Yield other changes of arrays that are the same."""
     before, count = replaced[0], len({argument.name for argument in replaced})
     if not old.is_list(before) and new.is_list(after):
         yield change(_of_list(before, after, count), after.name, before, after)
@@ -122,7 +122,7 @@ def _of_kept(
 
 
 def _of_list(before: ArgumentDeclaration, after: ArgumentDeclaration, count: int) -> str:
-    """The rule of arrays that become a list."""
+    """Return the rule for arrays that become a list."""
     if after.number is None:
         return "S10" if count == 1 else "S13"
     if count > 1:

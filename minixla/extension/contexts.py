@@ -1,4 +1,4 @@
-"""What kernels, rules and shape functions are told of the call that they are for."""
+"""Information about a call for kernels, rules and shape functions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class InvalidArgumentError(MinixlaError, ValueError):
-    """A kernel, rule or shape function refuses what its operation was given."""
+    """Error of a kernel, rule or shape function that rejects its operation's arguments."""
 
 
 def callable_of(function: Any, subject: str, what: str) -> Any:
-    """A kernel, rule or shape function; AttributeValueError for what cannot be called."""
+    """Return a kernel, rule or shape function; raise AttributeValueError if it is not callable."""
     if callable(function):
         return function
     problem, details = f"{what} cannot be called", [f"given: {function!r}"[:200]]
@@ -30,12 +30,12 @@ class Context:
 
     Attributes:
         operation: the operation with its attributes.
-        platform: what the kernel runs on: `reference`, `cpu`, `cuda`, `tpu` ...; empty for what
-            does not depend on it.
+        platform: the platform of the kernel: `reference`, `cpu`, `cuda`, `tpu` ...; empty for
+            functions that do not depend on it.
         inputs: the values of the inputs, a list for a list of arrays.
-        outputs: those of the outputs, where a derivative is asked for.
-        is_wide: whether a reference kernel gets floats in double, to measure errors against: types
-            among the attributes are those of the arrays.
+        outputs: the values of the outputs, for a derivative rule.
+        is_wide: whether a reference kernel gets floats in double, to measure errors. Types among
+            the attributes are then those of the arrays.
     """
 
     __slots__ = ("inputs", "is_wide", "operation", "outputs", "platform")
@@ -53,14 +53,14 @@ class Context:
         self.is_wide = is_wide
 
     def attr(self, name: str) -> Any:
-        """The value of an attribute, those that follow from the inputs (`T`, `N`) included.
+        """Return the value of an attribute, including those that follow from the inputs (`T`, `N`).
 
         Raises:
-            InvalidArgumentError: there is no such attribute.
+            InvalidArgumentError: the attribute does not exist.
         """
         fields = self.operation.field_names
         if name not in fields:
-            problem = f"there is no attribute {name!r}"
+            problem = f"attribute {name!r} does not exist"
             advice = f"Its attributes are: {', '.join(fields) or 'none'}."
             raise explain(InvalidArgumentError, self.operation.builder_name, problem, (), advice)
         value = getattr(self.operation, fields[name])
@@ -80,12 +80,12 @@ class Context:
         return tuple(operation.nested_outputs(flat))
 
     def require(self, condition: Any, message: str) -> None:
-        """Raises InvalidArgumentError, which names the operation, where a condition is false."""
+        """Raise InvalidArgumentError, which names the operation, if a condition is false."""
         if not condition:
             raise self.refusal(message)
 
     def refusal(self, message: str) -> InvalidArgumentError:
-        """The error that says why the operation cannot be applied."""
+        """Return the error for an operation that cannot be applied."""
         operation = self.operation
         pairs = zip(operation.input_names, self.input_shapes, strict=False)
         details = [f"{name} {shapes}" for name, shapes in pairs]

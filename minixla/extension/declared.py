@@ -1,4 +1,4 @@
-"""What the declarations of an operation say of a call: types, lists, names."""
+"""The types, lists and names in a call, from the declarations of its operation."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class DeclaredOperation(Operation):
-    """Base class of operations that are registered from declarations: what these say."""
+    """Base class of registered operations, with the properties that follow from declarations."""
 
     registered: ClassVar[RegisteredOperation]
-    #: The field of each attribute; some names an operation has already.
+    #: The field of each attribute; an operation has some names already.
     field_names: ClassVar[dict[str, str]] = {}
     input_names: ClassVar[tuple[str, ...]] = ()
 
-    # What the declarations say of this call.
+    # Properties of this call that follow from the declarations.
 
     @property
     def definition(self) -> Definition:
@@ -34,17 +34,17 @@ class DeclaredOperation(Operation):
         return self.registered.definition
 
     def attr(self, name: str) -> Any:
-        """The value of an attribute."""
+        """Return the value of an attribute."""
         return getattr(self, self.field_names[name])
 
     @cached_property
     def input_types(self) -> tuple[tuple[DeclaredType, ...], ...]:
-        """For each input the types of its arrays."""
+        """The types of the arrays of each input."""
         return tuple(map(self._types_of, self.definition.inputs.values()))
 
     @cached_property
     def output_types(self) -> tuple[tuple[DeclaredType, ...], ...]:
-        """For each output the types of its arrays."""
+        """The types of the arrays of each output."""
         return tuple(map(self._types_of, self.definition.outputs.values()))
 
     @cached_property
@@ -59,7 +59,7 @@ class DeclaredOperation(Operation):
 
     @cached_property
     def has_strings(self) -> bool:
-        """Whether an input or output is an array of strings, which no program takes."""
+        """True if an input or output is an array of strings, which programs cannot have."""
         return STRING in (*self.operand_types, *self.result_types)
 
     def _types_of(self, argument: ArgumentDeclaration) -> tuple[DeclaredType, ...]:
@@ -68,11 +68,11 @@ class DeclaredOperation(Operation):
         return types if argument.number is None else types * self.attr(argument.number)
 
     def nested_inputs(self, values: Iterable[Any]) -> list[Any]:
-        """Operands as kernels get them: those of a list in a list."""
+        """Return operands in the form for kernels: arrays of a list in a list."""
         return self._nested(self.definition.inputs.values(), self.input_types, values)
 
     def nested_outputs(self, values: Iterable[Any]) -> list[Any]:
-        """The same for results."""
+        """Return results in the form for kernels: arrays of a list in a list."""
         return self._nested(self.definition.outputs.values(), self.output_types, values)
 
     def _nested(
@@ -87,13 +87,13 @@ class DeclaredOperation(Operation):
         ]
 
     def flat_inputs(self, values: Iterable[Any]) -> list[Any]:
-        """What `nested_inputs` is given, for what it gives."""
+        """Return operands in flat form, the inverse of `nested_inputs`."""
         return [one for value in values for one in (value if isinstance(value, list) else [value])]
 
     def flat(
         self, values: Any, arguments: Mapping[str, ArgumentDeclaration], types: Any, what: str
     ) -> list[Any]:
-        """What a rule returned for inputs or outputs, one thing for each, as a flat list."""
+        """Return a rule's result, with one value for each input or output, as a flat list."""
         names = list(arguments)
         if not isinstance(values, (list, tuple)) or len(values) != len(names):
             count = len(values) if isinstance(values, (list, tuple)) else type(values).__name__
@@ -112,28 +112,28 @@ class DeclaredOperation(Operation):
         return flat
 
     def _misfit(self, what: str, values: str, advice: str) -> NoReturn:
-        problem = f"{what} returned something else than it should"
+        problem = f"{what} returned a value of another form"
         raise explain(TransformError, self.builder_name, problem, [values], advice)
 
     def flat_outputs(self, values: Any, what: str) -> list[Any]:
-        """What a kernel returned, as a flat list; for one output it may be the value itself."""
+        """Return a kernel's result as a flat list; for one output it may be the value itself."""
         outputs = self.definition.outputs
         is_bare = len(outputs) == 1 and (self.gives_tuple or not isinstance(values, (list, tuple)))
         return self.flat([values] if is_bare else values, outputs, self.output_types, what)
 
     @cached_property
     def gives_tuple(self) -> bool:
-        """Whether it has a tuple of results, not one."""
+        """True if it has a tuple of results, not one."""
         outputs = list(self.definition.outputs.values())
         return len(outputs) != 1 or self.definition.is_list(outputs[0])
 
     def as_results(self, values: Sequence[Any]) -> Any:
-        """Results as the operation gives them."""
+        """Return results in the operation's form."""
         return tuple(values) if self.gives_tuple else values[0]
 
     @cached_property
     def output_lengths(self) -> list[int | None]:
-        """Return for each output its number of arrays if it is a list, else None."""
+        """For each output, its number of arrays if it is a list, else None."""
         pairs = zip(self.definition.outputs.values(), self.output_types, strict=True)
         return [
             len(argument_types) if self.definition.is_list(argument) else None
@@ -141,7 +141,7 @@ class DeclaredOperation(Operation):
         ]
 
     def output_labels(self) -> list[str]:
-        """A name for each result."""
+        """Return a name for each result."""
         pairs = zip(self.definition.outputs.values(), self.output_types, strict=True)
         return [
             f"{argument.name}[{i}]" if self.definition.is_list(argument) else argument.name
@@ -151,5 +151,5 @@ class DeclaredOperation(Operation):
 
 
 def _leaves(part: Any) -> list[Any]:
-    """What is given for a list of arrays: the leaves of a pytree, None among them."""
+    """Return the values for a list of arrays: the leaves of a pytree, including None."""
     return [] if hasattr(part, "dtype") else jax.tree.leaves(part, is_leaf=lambda x: x is None)

@@ -1,4 +1,4 @@
-"""custom_op: an operation from an annotated Python function."""
+"""`custom_op`: an operation from an annotated Python function."""
 
 from __future__ import annotations
 
@@ -85,34 +85,35 @@ def custom_op(
     host_fallback: bool = True,
     replace: bool = False,
 ) -> Any:
-    """Makes an operation of a Python function: a decorator.
+    """Make an operation of a Python function; also usable as a decorator.
 
     Arrays (`mx.Array`, `list[mx.Array]`) are its inputs; numbers, strings, types, tuples of them
-    and `Literal`s are its attributes. It gives an array, or as many as `tuple[mx.Array, mx.Array]`
-    names, or any other pytree of arrays, which its annotation names: `dict[str, mx.Array]`,
-    `list[mx.Array]`, a NamedTuple. Kernels and rules have that as a list of its leaves.
+    and `Literal`s are its attributes. It returns an array, or several for an annotation such as
+    `tuple[mx.Array, mx.Array]`. It may also return another pytree of arrays that its annotation
+    names: `dict[str, mx.Array]`, `list[mx.Array]`, a NamedTuple. Kernels and rules use a list of
+    the leaves.
 
-    The function is the composition where it is made of operations that are traced: then it runs
-    everywhere, has derivatives and is batched. Else it is the reference, a function of NumPy's
-    arrays; what it gives is found by calling it with ones, unless `shape_fn` says it. `auto` tries
-    to trace it when it is first called, and keeps to what it found: it is the reference where it
-    asks for values, assigns to elements, or calls functions that know NumPy's arrays alone. Any
-    other error of the function is raised.
+    If the function is made of operations that are traced, it is the composition: it runs on all
+    platforms, has derivatives and is batched. Otherwise it is the reference, a function of NumPy
+    arrays. Its result types are found by calling it with ones, unless `shape_fn` states them.
+    `auto` tries to trace it at the first call, and keeps the outcome. It is the reference if it
+    needs concrete values, assigns to elements, or calls functions that support only NumPy arrays.
+    Any other error of the function is raised.
 
     Args:
-        name: `my.name`: its namespace and its name; without a namespace `custom`.
-        fun: the function; left out in a decorator.
+        name: the namespace and the name, as in `my.name`; the default namespace is `custom`.
+        fun: the function; omitted in a decorator.
         kind: `composition`, `reference`, or `auto`.
-        shape_fn: as of `register_op`, for a reference whose outputs have the first input's type.
-        host_fallback: whether the reference runs on the host where a platform has no kernel.
-        replace: whether an operation of the same name is replaced. That of a function with the
-            same name and module always is: a notebook's cell may run again.
+        shape_fn: as for `register_op`, for a reference whose outputs have the first input's type.
+        host_fallback: whether to run the reference on the host if a platform has no kernel.
+        replace: whether to replace an operation of the same name. An operation of a function with
+            the same name and module is always replaced, so that a notebook's cell may run again.
 
     Returns:
-        The operation, which is called as the function, and takes kernels and rules.
+        The operation, which is called like the function, and accepts kernels and rules.
 
     Raises:
-        AttributeValueError: annotations that are missing or mean nothing here, a wrong name.
+        AttributeValueError: an annotation is missing or not supported, or the name is invalid.
 
     Example:
         >>> @mx.custom_op("example.scaled")
@@ -125,7 +126,7 @@ def custom_op(
         options: Any = {"kind": kind, "shape_fn": shape_fn, "host_fallback": host_fallback}
         return functools.partial(custom_op, name, replace=replace, **options)
     if kind not in typing.get_args(Kind):
-        problem, advice = f"there is no kind {kind!r}", "It is auto, composition or reference."
+        problem, advice = f"kind {kind!r} is unknown", "It is auto, composition or reference."
         raise explain(AttributeValueError, "custom_op", problem, (), advice)
     callable_of(fun, "custom_op", "the function")
     space, _, plain = str(name).rpartition(".")
@@ -133,7 +134,7 @@ def custom_op(
     full = f"{space}.{plain}" if space else plain
     caller = sys._getframe(1)
     made = _Decorated(full, fun, kind, shape_fn, _hints(fun, caller.f_locals))
-    # What `exec` makes without a name of a module has none.
+    # Functions that `exec` makes without a module name have no module.
     module = getattr(fun, "__module__", None) or caller.f_globals.get("__name__") or "__main__"
     text = inspect.getdoc(fun) or ""
     code = getattr(fun, "__code__", None)
@@ -153,15 +154,15 @@ def custom_op(
 
 
 class _NotTracedError(TransformError):
-    """A function gives no traced value."""
+    """Error for a function that returns no traced value."""
 
 
-# Errors of functions that need an array's values, or NumPy functions that we lack.
+# Errors of functions that need an array's values, or that use NumPy functions that we lack.
 _OF_NUMPY = (AssignmentError, ConcretizationError, UnsupportedError, _NotTracedError)
 
 
 class _Results(NamedTuple):
-    """What a function gives: the shape of each array, and the structure of a pytree."""
+    """The results of a function: the shape of each array, and the structure of a pytree."""
 
     shapes: Sequence[Shape]
     tree: Any
@@ -183,7 +184,7 @@ class _Decorated:
         taken = set(self.signature.parameters)
 
         def typed(argument: str, kind: attribute_types.Kind) -> ArgumentDeclaration:
-            """An input or output whose type is an attribute."""
+            """Declare an input or output whose type is an attribute."""
             label = f"T_{argument}"
             while label in taken:
                 label += "_"
@@ -201,7 +202,9 @@ class _Decorated:
                 continue
             found = None if parameter.kind in (2, 4) else _kind(hint)
             if found is None:
-                problem = f"parameter {parameter.name} is annotated with what is no array and no "
+                problem = (
+                    f"the annotation of parameter {parameter.name} is neither an array nor an "
+                )
                 problem += f"attribute: {hint!r}"
                 advice = f"Annotate it with one of {_TAKES}."
                 raise explain(AttributeValueError, f"custom_op {name}", problem, (), advice)
@@ -216,11 +219,11 @@ class _Decorated:
             names = ["result"] if count == 1 else [f"result_{index}" for index in range(count)]
             outputs = [typed(name, kind) for name in names]
         made = Definition.of(name, attributes, inputs, outputs)
-        # The types of results are found by asking the function.
+        # The types of results are found by calling the function.
         return changed(made, inferred=(*made.inferred, *[output.type for output in outputs]))
 
     def attach(self, operation: Any, host_fallback: bool) -> None:
-        """Gives the operation the function: how it is called, and its kernel."""
+        """Attach the function to the operation, as its wrapper and its kernel."""
         self.operation = operation
         operation.kernels.falls_back = host_fallback
         operation.found_types = self.found_types
@@ -245,7 +248,7 @@ class _Decorated:
 
     @property
     def _output_types(self) -> list[str]:
-        """Return the type attribute of each output."""
+        """The type attribute of each output."""
         return [str(output.type) for output in self.definition.outputs.values()]
 
     def _decide(self, kind: Kind) -> None:
@@ -257,7 +260,7 @@ class _Decorated:
             self.operation.kernel(REFERENCE, self._computed)
 
     def _results(self, context: Context, *inputs: Any) -> Any:
-        """Return what the function gives."""
+        """Return the results of the function."""
         named = dict(zip(self.definition.inputs, inputs, strict=True))
         bound = inspect.BoundArguments(self.signature, OrderedDict())
         for name in self.signature.parameters:
@@ -265,12 +268,12 @@ class _Decorated:
         return self.fun(*bound.args, **bound.kwargs)
 
     def _call(self, context: Context, *inputs: Any) -> Any:
-        """Return the same as a kernel does: a pytree as the list of its leaves."""
+        """Return the results in a kernel's form: a pytree as the list of its leaves."""
         results = self._results(context, *inputs)
         return jax.tree.leaves(results) if self.gives_pytree else results
 
     def _computed(self, context: Context, *inputs: Any) -> Any:
-        """What the function gives for NumPy's arrays, in the types that it was found to give."""
+        """Return the results for NumPy arrays, in the types that were found."""
         results = self._results(context, *inputs)
         types = [context.attr(name) for name in self._output_types]
         if self.gives_pytree:
@@ -294,18 +297,18 @@ class _Decorated:
             raise explain(TransformError, operation.builder_name, problem, details, advice)
 
     def found_types(self, operation: Any, shapes: Sequence[Shape]) -> dict[str, Any]:
-        """The types of the results, for an operation that may have others, and its operands."""
+        """Return the result types, for an operation of any result types and its operands."""
         types = [shape.element_type for shape in self._found(operation, shapes).shapes]
         if self.gives_pytree:
             return {self._output_types[0]: tuple(types)}
         return dict(zip(self._output_types, types, strict=True))
 
     def _rebuilt(self, operation: CustomOperation, shapes: Sequence[Shape], results: Any) -> Any:
-        """The results as the function gives them: a pytree."""
+        """Return the results in the function's form, a pytree."""
         return jax.tree.unflatten(self._found(operation, shapes).tree, results)
 
     def shapes(self, context: Context, *inputs: Any) -> Any:
-        """The shape function of a reference."""
+        """Compute the shapes of a reference."""
         if self.shape_function is not None:
             return self.shape_function(context, *inputs)
         operation = context.operation
@@ -317,7 +320,7 @@ class _Decorated:
         return dimensions[0] if len(self.definition.outputs) == 1 else dimensions
 
     def _found(self, operation: CustomOperation, shapes: Sequence[Shape]) -> _Results:
-        """What the function gives."""
+        """Find the results of the function."""
         traced: Exception | None = None
         if self.kind != "reference":
             try:
@@ -329,7 +332,7 @@ class _Decorated:
                 if self.kind == "composition":
                     raise
                 if not _is_of_numpy(error):
-                    error.add_note("Where the function is one of NumPy's arrays alone: " + _SAID)
+                    error.add_note("If the function supports only NumPy arrays: " + _SAID)
                     raise
                 traced = error
         try:
@@ -343,7 +346,7 @@ class _Decorated:
         return results
 
     def _flat(self, operation: CustomOperation, results: Any) -> tuple[list[Any], Any]:
-        """The arrays that the function gave, and the structure of a pytree."""
+        """Return the function's arrays, and the structure of a pytree."""
         if self.gives_pytree:
             return jax.tree.flatten(results)
         return operation.flat_outputs(results, f"the function {self.fun.__name__}"), None
@@ -357,7 +360,7 @@ class _Decorated:
             context = Context(operation, "", operation.nested_inputs(operands))
             flat, tree = self._flat(operation, self._results(context, *context.inputs))
             if not any(isinstance(leaf, Tracer) for leaf in flat):
-                problem = f"the function {self.fun.__name__} gives no traced value"
+                problem = f"the function {self.fun.__name__} returns no traced value"
                 raise explain(_NotTracedError, operation.builder_name, problem)
             return tuple(flat)
 
@@ -376,9 +379,9 @@ class _Decorated:
         except MinixlaError:
             raise
         except Exception as error:
-            problem = "it is not known what the function gives: called with ones it raises an error"
+            problem = "the function's results are unknown: called with ones it raises an error"
             details = [f"shapes: {', '.join(map(str, shapes))}", f"{type(error).__name__}: {error}"]
-            advice = "Say it: custom_op(..., shape_fn=mx.unchanged_shape)."
+            advice = "State them: custom_op(..., shape_fn=mx.unchanged_shape)."
             name = operation.builder_name
             raise explain(TransformError, name, problem, details, advice) from error
         flat, tree = self._flat(operation, results)
@@ -398,14 +401,14 @@ class _Decorated:
 
 
 def _is_of_numpy(error: BaseException | None) -> bool:
-    """Whether a function did to traced values what NumPy's arrays alone take."""
+    """Test whether a function used traced values in a way that only NumPy arrays support."""
     if isinstance(error, AttributeError):
         return isinstance(error.obj, Tracer) and hasattr(np.ndarray, error.name or "")
     return error is not None and (isinstance(error, _OF_NUMPY) or _is_of_numpy(error.__cause__))
 
 
 def _hints(fun: Callable[..., Any], names: dict[str, Any]) -> dict[str, Any]:
-    """The annotations of a function, evaluated where it is made."""
+    """Return the annotations of a function, evaluated where it is defined."""
     try:
         return typing.get_type_hints(fun, localns=names)
     except NameError as error:
@@ -421,7 +424,7 @@ def _is_list_of_arrays(hint: Any) -> bool:
 
 
 def _kind(hint: Any) -> attribute_types.Kind | None:
-    """The kind of attribute that an annotation means; None: none."""
+    """Return the kind of attribute for an annotation; None for others."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:
         return (
@@ -438,7 +441,7 @@ def _kind(hint: Any) -> attribute_types.Kind | None:
 
 
 def _count(hint: Any) -> int | None:
-    """How many arrays a function gives; None if it is another pytree of arrays."""
+    """Return the number of arrays that a function returns; None for another pytree."""
     if hint in (None, types.NoneType, Any, *_ARRAYS):
         return 1
     members = typing.get_args(hint)

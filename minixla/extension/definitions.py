@@ -1,4 +1,4 @@
-"""What an operation takes and gives: its declarations, checked together."""
+"""The definition of an operation: its declarations, checked together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from minixla.extension.grammar import ArgumentDeclaration, AttributeDeclaration
 
 @dataclass(frozen=True)
 class Definition:
-    """What an operation takes and gives: checked declarations.
+    """The checked declarations of an operation's inputs, outputs and attributes.
 
     Attributes:
         name: the operation's name.
@@ -38,20 +38,20 @@ class Definition:
         outputs: Iterable[Any],
         has_references: bool = False,
     ) -> Definition:
-        """The definition of these declarations, each a string or an object.
+        """Create the definition from declarations, each a string or an object.
 
         With `has_references` the declarations are those that `as_dict` wrote: an input or output
         may be `Ref(...)`, and names are parameter names of Python functions.
 
         Raises:
-            AttributeValueError: one is wrong, or they do not fit together.
+            AttributeValueError: one is invalid, or they do not fit together.
         """
 
         def known(listed: list[Any]) -> dict[str, Any]:
             names = [argument.name for argument in listed]
             double = next((name for name in names if names.count(name) > 1), None)
             if double is not None:
-                advice = "Attributes, inputs and outputs each have a name of their own."
+                advice = "Attributes, inputs and outputs need distinct names."
                 raise explain(
                     AttributeValueError, name, f"{double} is declared twice", names, advice
                 )
@@ -83,7 +83,7 @@ class Definition:
         return cls(name, by_name, known(sides[0]), known(sides[1]), inferred)
 
     def is_list(self, argument: ArgumentDeclaration) -> bool:
-        """Whether an input or output is a list of arrays."""
+        """Test whether an input or output is a list of arrays."""
         if argument.number is not None:
             return True
         kind = isinstance(argument.type, str) and self.attributes[argument.type].kind
@@ -91,19 +91,19 @@ class Definition:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Definition:
-        """The definition that `as_dict` gave.
+        """Create the definition from the result of `as_dict`.
 
         Raises:
-            AttributeValueError: a declaration is wrong.
-            KeyError, TypeError: it is no such dictionary.
+            AttributeValueError: a declaration is invalid.
+            KeyError, TypeError: the dictionary has another form.
         """
         parts = [fields.get(key, ()) for key in ("attrs", "inputs", "outputs")]
         if not all(isinstance(part, (list, tuple)) for part in parts):
-            raise TypeError("its declarations are no lists")
+            raise TypeError("its declarations are not lists")
         return cls.of(fields["name"], *parts, has_references=True)
 
     def as_dict(self) -> dict[str, Any]:
-        """The definition as JSON holds it: its name, and its declarations as text."""
+        """Return the definition in JSON form: its name, and its declarations as text."""
         parts = {"attrs": self.attributes, "inputs": self.inputs, "outputs": self.outputs}
         return {"name": self.name, **{key: [*map(str, d.values())] for key, d in parts.items()}}
 
@@ -117,7 +117,7 @@ def _read(kind: Any, value: Any, subject: str, **context: Any) -> Any:
     if isinstance(value, str):
         return kind.read(value, subject=subject, **context)
     if not isinstance(value, kind):
-        problem, advice = f"{value!r} is no declaration", 'Write "x: float", or a declaration.'
+        problem, advice = f"{value!r} is not a declaration", 'Write "x: float", or a declaration.'
         raise explain(AttributeValueError, subject, problem, (), advice)
     if not value.name.isidentifier():
         problem, advice = f"{value.name!r} is not a name", "Use letters, digits and underscores."
@@ -131,7 +131,7 @@ def _check_use(
     attributes: dict[str, AttributeDeclaration],
     has_references: bool,
 ) -> None:
-    """Refuses attributes of wrong kinds in a type; lists that declare no minimum have one of 1."""
+    """Reject attributes of wrong kinds in a type; give lists without a minimum one of 1."""
 
     def refuse(name: str, wanted: str) -> None:
         problem = f"{argument.name} uses the attribute {name}, which is of another kind"
@@ -139,8 +139,8 @@ def _check_use(
         raise explain(AttributeValueError, subject, problem, details, f"Declare it as {wanted}.")
 
     if argument.is_reference and not has_references:
-        problem = "arrays of XLA's cannot be changed, so that there is no Ref(...)"
-        advice = "Leave Ref away and return the new array as an output, next to the old one as an "
+        problem = "XLA's arrays cannot be changed, so Ref(...) is not supported"
+        advice = "Remove Ref, and return the new array as an output, with the old one as an "
         advice += "input."
         raise explain(AttributeValueError, subject, problem, [str(argument)], advice)
     if argument.number is not None:
@@ -162,7 +162,7 @@ def _check_use(
 
 
 def _at_least_one(subject: str, declared: AttributeDeclaration, kind: Kind) -> AttributeDeclaration:
-    """The declaration of a list's length or types, which holds one unless it says otherwise."""
+    """Return the declaration of a list's length or types, with a minimum of 1 by default."""
     changed = AttributeDeclaration(declared.name, kind, declared.default)
     if declared.default is REQUIRED:
         return changed

@@ -42,8 +42,8 @@ class AttributeDeclaration:
 
     Args:
         name: its name.
-        kind: which values it takes.
-        default: the value where none is given, in canonical form; REQUIRED: one must be given.
+        kind: the kind of its values.
+        default: the default value in canonical form; REQUIRED: a value must be given.
     """
 
     name: str
@@ -57,7 +57,7 @@ class AttributeDeclaration:
         """Parse the declaration in `text`; `any_name` allows every Python identifier as its name.
 
         Raises:
-            AttributeValueError: it is none, or the default breaks it.
+            AttributeValueError: it is invalid, or the default contradicts it.
         """
         reader = Reader(subject, text)
         advice = "Write an attribute as `name: kind`, such as `preserve_index: int >= 0 = 0`."
@@ -66,7 +66,7 @@ class AttributeDeclaration:
         kind = _kind(reader)
         default = REQUIRED
         if reader.takes("="):
-            example = f"Write a default of kind {kind} as protocol buffers or Python have it."
+            example = f"Write a default of kind {kind} as in protocol buffers or Python."
             at = reader.skip()
             value = reader.value(example)
             try:
@@ -91,9 +91,9 @@ class ArgumentDeclaration:
 
     Args:
         name: its name.
-        type: its element type, or the attribute that has it.
-        number: the attribute that says how many arrays it is; None: one, or as many as there are
-            in the list of types.
+        type: its element type, or the attribute that holds it.
+        number: the attribute that holds the number of arrays; None: one, or as many as the list of
+            types has.
     """
 
     name: str
@@ -110,12 +110,12 @@ class ArgumentDeclaration:
         *,
         any_name: bool = False,
     ) -> ArgumentDeclaration:
-        """The declaration in `text`, where there are attributes of these names.
+        """Parse the declaration in `text`, given the attributes' names.
 
         `any_name` allows every Python identifier as its name.
 
         Raises:
-            AttributeValueError: it is none.
+            AttributeValueError: it is invalid.
         """
         reader, names = Reader(subject, text), list(attributes)
         advice = "Write an input or output as `name: type`, `name: T` or `name: N * T`."
@@ -131,7 +131,7 @@ class ArgumentDeclaration:
             number, at = word, reader.skip()
             word = reader.name("Write `N * T` with a type, or an attribute of kind type.")
             if number not in names:
-                problem = f"there is no attribute {number} that says how many there are"
+                problem = f"{number}, the number of arrays, is not a declared attribute"
                 reader.refuse(problem, f"Declare it: `{number}: int`, or `{number}: int >= 0`.")
         kind = word if word in names else type_named(word)
         if kind is None:
@@ -155,7 +155,7 @@ def _name(reader: Reader, pattern: str | None, meaning: str, advice: str) -> str
     """Read a name that matches a pattern, and the colon after it, if they are present."""
     name = reader.name(advice)
     if pattern and not re.fullmatch(pattern, name, re.ASCII):
-        reader.refuse(f"{name!r} is no name here: a name is {meaning}", advice, 0)
+        reader.refuse(f"{name!r} is not a valid name: a name is {meaning}", advice, 0)
     reader.expect(":", advice)
     return name
 
@@ -167,10 +167,10 @@ def _kind(reader: Reader, is_member: bool = False) -> Kind:
         return kind
     minimum = reader.number("Write `int >= 2`, or `list(int) >= 3`.")
     if not isinstance(minimum, int):
-        reader.refuse(f"the minimum {minimum} is no integer", "Write `int >= 2`.", at)
+        reader.refuse(f"the minimum {minimum} is not an integer", "Write `int >= 2`.", at)
     if isinstance(kind, ListKind):
         if minimum < 0:
-            reader.refuse("a list has no negative length", "Write `list(int) >= 0`.", at)
+            reader.refuse("a list cannot have negative length", "Write `list(int) >= 0`.", at)
         return ListKind(kind.member, minimum)
     if not isinstance(kind, attribute_types.IntegerKind):
         reader.refuse(f"{kind} has no minimum", "Only int and lists have one: `int >= 2`.", at)
@@ -183,7 +183,7 @@ def _named_kind(reader: Reader, is_member: bool) -> Kind:
     if word == "list":
         if is_member:
             advice = "Lists hold string, int, float, bool, type, shape or tensor."
-            reader.refuse("there are no lists of lists", advice, at)
+            reader.refuse("lists of lists are not supported", advice, at)
         reader.expect("(", "Write `list(int)`.")
         member = _kind(reader, is_member=True)
         reader.expect(")", "Write `list(int)`.")
@@ -193,17 +193,17 @@ def _named_kind(reader: Reader, is_member: bool) -> Kind:
     if word in SETS:
         return TypeKind(word, SETS[word])
     if word == "func":
-        problem = "there are no attributes of kind func"
-        advice = "A Python function is no constant of a program: give a kernel the operations that "
-        reader.refuse(problem, advice + "it is to run, or make an operation for each function.", at)
+        problem = "attributes of kind func are not supported"
+        advice = "A Python function is not a constant: give a kernel the operations that "
+        reader.refuse(problem, advice + "it runs, or make an operation for each function.", at)
     types = f", or the types that it may be in braces: {{{word}}}" if type_named(word) else ""
     meant = difflib.get_close_matches(word, [*_PLAIN, *SETS, "list"], 2)
     similar = f"; similar: {', '.join(meant)}" if meant else ""
-    reader.refuse(f"{word!r} is no kind{similar}", f"Write a kind: {_KINDS}{types}.", at)
+    reader.refuse(f"{word!r} is not a kind{similar}", f"Write a kind: {_KINDS}{types}.", at)
 
 
 def _set(reader: Reader) -> Kind:
-    """What stands in braces: strings, or types and sets of them."""
+    """Read a set in braces: strings, or types and sets of types."""
     strings: list[Any] = []
     types: dict[DeclaredType, None] = {}
     words: list[str] = []
@@ -218,7 +218,7 @@ def _set(reader: Reader) -> Kind:
             members = SETS.get(ALIASES.get(word, word)) or ((kind,) if kind else ())
             if not members or word.startswith("DT_"):
                 small = f" ({type_name(kind)})" if kind else ""
-                reader.refuse(f"{word!r} is no type here{small}", _SET_ADVICE, at)
+                reader.refuse(f"{word!r} is not a type here{small}", _SET_ADVICE, at)
             types.update(dict.fromkeys(members))
             words.append(ALIASES.get(word, word) if kind is None else type_name(kind))
         if not reader.takes(",") and not reader.text.startswith("}", reader.skip()):

@@ -1,4 +1,4 @@
-"""The kernels of an operation, and which of them is taken: by platform and attributes."""
+"""The kernels of an operation, and the choice of one by platform and attributes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from minixla.extension.definitions import Definition
     from minixla.extension.operation import CustomOperation
 
-#: The kernel that is the meaning, in NumPy, and the one that is a program on every platform.
+#: The kernel that defines the meaning, in NumPy, and the one that is a program for any platform.
 REFERENCE, ANY = "reference", "any"
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 _GROUPS = {"gpu": ("cuda", "rocm"), "default": (ANY,)}
@@ -27,7 +27,7 @@ _FORCED: ContextVar[Kernel | None] = ContextVar("forced", default=None)
 
 @contextmanager
 def forced(kernel: Kernel) -> Iterator[None]:
-    """In a `with` block this thread's programs are made with a kernel, whatever else there is."""
+    """Use a kernel for this thread's programs in a `with` block, regardless of others."""
     token = _FORCED.set(kernel)
     try:
         yield
@@ -40,7 +40,7 @@ class Kernels:
 
     Attributes:
         listed: all of them.
-        falls_back: whether the reference runs on the host where a platform has no kernel.
+        falls_back: whether to run the reference on the host if a platform has no kernel.
     """
 
     def __init__(self, definition: Definition, subject: str, falls_back: bool = False) -> None:
@@ -48,40 +48,40 @@ class Kernels:
         self.listed: list[Kernel] = []
 
     def add(self, kernel: Kernel) -> None:
-        """Enters a kernel.
+        """Add a kernel.
 
         Raises:
-            AttributeValueError: there is one for the same already.
+            AttributeValueError: a kernel for the same platform and attributes exists already.
         """
         for other in self.listed:
             alike = (kernel.platform, kernel.priority) == (other.platform, other.priority)
             if alike and kernel.is_narrower(other) and other.is_narrower(kernel):
-                problem = "there is a kernel for the same platform and attributes already"
+                problem = "a kernel for the same platform and attributes is registered already"
                 advice = "Give one of them a higher priority, or other attributes."
                 raise explain(AttributeValueError, self.subject, problem, [str(other)], advice)
         self.listed.append(kernel)
 
     def platforms_of(self, platform: str) -> tuple[str, ...]:
-        """The platforms that a caller names; raises AttributeValueError for what is none."""
+        """Return the platforms of a caller's name; raise AttributeValueError if it is unknown."""
         platforms = (REFERENCE, ANY, *PLATFORMS)
         if platform in platforms:
             return (platform,)
         if platform in _GROUPS:
             return _GROUPS[platform]
-        problem, advice = f"there is no platform {platform!r}", ", ".join((*platforms, *_GROUPS))
+        problem, advice = f"platform {platform!r} is unknown", ", ".join((*platforms, *_GROUPS))
         raise explain(AttributeValueError, self.subject, problem, (), f"It is one of {advice}.")
 
     def allowed(self, stated: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-        """The values of attributes that a kernel is for, in canonical form.
+        """Return the values of attributes that a kernel supports, in canonical form.
 
         Raises:
-            AttributeValueError: there is no such attribute, or it cannot have such a value.
+            AttributeValueError: an attribute does not exist, or cannot have such a value.
         """
         allowed_values = {}
         for name, values in stated.items():
             declared = self.definition.attributes.get(name)
             if declared is None:
-                problem = f"a kernel is for values of {name}, which is no attribute"
+                problem = f"a kernel is for values of {name}, which is not an attribute"
                 advice = f"Its attributes are {', '.join(self.definition.attributes) or 'none'}."
                 raise explain(AttributeValueError, self.subject, problem, (), advice)
             kind = declared.kind.member if isinstance(declared.kind, ListKind) else declared.kind
@@ -101,18 +101,18 @@ class Kernels:
         return allowed_values
 
     def reference(self, operation: CustomOperation) -> PythonKernel | None:
-        """The kernel that is the meaning in NumPy."""
+        """Return the kernel that defines the meaning in NumPy."""
         return self._best(operation, REFERENCE)
 
     def composition(self, operation: CustomOperation) -> PythonKernel | None:
-        """The kernel that is a program on every platform, and so has derivatives."""
+        """Return the kernel that is a program for any platform, and so has derivatives."""
         return self._best(operation, ANY)
 
     def _best(self, operation: CustomOperation, *platforms: str) -> Any:
-        """The kernel that is narrowest of those with the highest priority; None if there is none.
+        """Return the narrowest kernel with the highest priority, or None.
 
         Raises:
-            TransformError: there are several.
+            TransformError: several kernels qualify.
         """
         fitting = [k for k in self.listed if k.platform in platforms and k.fits(operation)]
         if not fitting:
@@ -128,10 +128,10 @@ class Kernels:
         return best[0]
 
     def chosen(self, operation: CustomOperation, emit: Any, shapes: Sequence[AnyShape]) -> Kernel:
-        """The kernel for the platform of a program that is being written.
+        """Return the kernel for the platform of a program that is being written.
 
         Raises:
-            TransformError: there is none, or several.
+            TransformError: no kernel qualifies, or several do.
         """
         forced = _FORCED.get()
         if forced in self.listed and forced.fits(operation):
@@ -141,13 +141,13 @@ class Kernels:
         if kernel is not None:
             return kernel
         if not emit.calls_host:
-            # A text that is to be read: it names the operation.
+            # A text for reading: it names the operation.
             return ForeignKernel(platform or ANY, {}, target=operation.name)
         has_reference = self.reference(operation) is not None
         if self.falls_back and has_reference:
             return HostKernel(platform or ANY, {})
         where = f"the platform {platform}" if platform else "several platforms at once"
-        problem = f"there is no kernel for {where} and these types"
+        problem = f"no kernel is registered for {where} and these types"
         registered = [str(kernel) for kernel in self.listed] or ["no kernel is registered"]
         details = [f"operands {', '.join(map(str, shapes))}"]
         details += [f"attributes: {shown_attributes(operation)}"] if operation.values else []
@@ -160,11 +160,11 @@ class Kernels:
 
 
 def _set(value: Any, kind: TypeKind) -> tuple[Any, ...]:
-    """The types that a caller names, a set by its name: those of it that the attribute takes."""
+    """Return the types that a caller names; a set's name means its types that `kind` accepts."""
     members = SETS.get(value) if isinstance(value, str) else None
     return (value,) if members is None else tuple(filter(kind.takes_type, members))
 
 
 def shown_attributes(operation: CustomOperation) -> str:
-    """`T = f32, n = 2`: the attributes in a message."""
+    """Return the attributes for a message: `T = f32, n = 2`."""
     return ", ".join([f"{name} = {operation.attr(name)!r}" for name in operation.field_names])

@@ -1,4 +1,4 @@
-"""Kernels of an operation: what computes it, by platform and by values of attributes."""
+"""Kernels of an operation, by platform and by values of attributes."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Kernel:
 
     Attributes:
         platform: `reference`, `any`, `cpu`, `cuda`, `rocm` or `tpu`.
-        allowed: by attribute, the values for which it is.
-        priority: of several kernels the one with the highest is taken.
+        allowed: by attribute, the values that it supports.
+        priority: among several kernels, the one with the highest priority is used.
         source: the line that registers it.
     """
 
@@ -44,7 +44,7 @@ class Kernel:
 
     @cached_property
     def conditions(self) -> str:
-        """`T in {float, int32}`: for which attributes it is, in words."""
+        """The attributes that it supports, as text: `T in {float, int32}`."""
         texts = [f"{name} in {_listed(values)}" for name, values in self.allowed.items()]
         return " and ".join(texts)
 
@@ -54,7 +54,7 @@ class Kernel:
         return f"the {self.platform} kernel{conditions}{line}"
 
     def fits(self, operation: CustomOperation) -> bool:
-        """Whether it is for an operation with these attributes."""
+        """Test whether it supports an operation with these attributes."""
         declared = operation.definition.attributes
         for name, allowed in self.allowed.items():
             value = operation.attr(name)
@@ -64,7 +64,7 @@ class Kernel:
         return True
 
     def is_narrower(self, other: Kernel) -> bool:
-        """Whether it is for no attributes but those that another kernel is for."""
+        """Test whether another kernel supports all attributes that it supports."""
         return all(
             name in self.allowed and set(self.allowed[name]) <= set(values)
             for name, values in other.allowed.items()
@@ -73,18 +73,18 @@ class Kernel:
     def write(
         self, operation: CustomOperation, emit: Any, operands: Any, shapes: Any, results: Any
     ) -> Sequence[str]:
-        """The operation in StableHLO; see `Operation.stablehlo`."""
+        """Return the operation in StableHLO; see `Operation.stablehlo`."""
         raise NotImplementedError(f"{type(self).__name__} has no write")
 
 
 @dataclass(frozen=True, eq=False)
 class PythonKernel(Kernel):
-    """A function of a context and values: of NumPy for `reference`, else of traced ones."""
+    """A function of a context and values: NumPy arrays for `reference`, else traced values."""
 
     function: Callable[..., Any] = field(kw_only=True, repr=False)
 
     def write(self, operation, emit, operands, shapes, results):
-        """A call of the program that the function is, by the operation's name."""
+        """Write a call of the function's program, with the operation's name."""
         program = program_of(operation, self, emit.platform or "", tuple(shapes))
         attributes = dictionary_text(stored_attributes(operation))
         told = operation.name, attributes, operation.registered.version
@@ -95,7 +95,7 @@ class PythonKernel(Kernel):
 def program_of(
     operation: CustomOperation, kernel: PythonKernel, platform: str, shapes: tuple[AnyShape, ...]
 ) -> Graph:
-    """What a kernel of traced values does, as a graph, whose results are those declared."""
+    """Return a kernel of traced values as a graph; its results must be those declared."""
 
     def function(*operands: Any) -> Any:
         results = operation.run_python(kernel, operands, platform)
@@ -104,10 +104,10 @@ def program_of(
     graph = kept_program(function, shapes, operation.builder_name)
     wanted = as_tuple(operation.infer(shapes))
     if graph.output_shapes != wanted:
-        problem = f"{kernel} gives other results than are declared"
+        problem = f"{kernel} returns other results than declared"
         details = [f"declared: {', '.join(map(str, wanted))}"]
         details.append(f"given: {', '.join(map(str, graph.output_shapes))}")
-        advice = "Mend the kernel, or the shape function and the types of the outputs."
+        advice = "Fix the kernel, or the shape function and the types of the outputs."
         raise explain(ShapeError, operation.builder_name, problem, details, advice)
     return graph
 
@@ -117,7 +117,7 @@ class HostKernel(Kernel):
     """The reference, called on the host."""
 
     def write(self, operation, emit, operands, shapes, results):
-        """A call of Python."""
+        """Write a call of Python."""
 
         def function(*arrays: Any) -> Sequence[Any]:
             return as_tuple(operation.reference(*arrays))
@@ -127,14 +127,14 @@ class HostKernel(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class ForeignKernel(Kernel):
-    """Compiled code, known to XLA's typed foreign function interface by the name `target`."""
+    """Compiled code that is registered in XLA's typed foreign function interface as `target`."""
 
     target: str = field(kw_only=True)
     aliases: Mapping[str, str] = field(kw_only=True, default_factory=dict)
     inferred: tuple[str, ...] = field(kw_only=True, default=())
 
     def write(self, operation, emit, operands, shapes, results):
-        """One custom call."""
+        """Write one custom call."""
         attributes = stored_attributes(operation, self.inferred if emit.calls_host else None)
         if not emit.calls_host and operation.registered.version:
             attributes += [(VERSION, f"{operation.registered.version} : i32")]
@@ -145,7 +145,7 @@ class ForeignKernel(Kernel):
         return emit.custom_call(self.target, operands, shapes, results, config, **told)
 
     def _aliased(self, operation: CustomOperation, shapes: Any, results: Any) -> dict[int, int]:
-        """Which results are in the memory of which operands."""
+        """Return the result that is in the memory of each aliased operand."""
         definition, aliased = operation.definition, {}
         for operand_name, made in self.aliases.items():
             operand = _place(operand_name, definition.inputs, operation.input_types)
@@ -153,7 +153,7 @@ class ForeignKernel(Kernel):
             if shapes[operand] is not results[result]:
                 problem = f"{made} cannot be in the memory of {operand_name}"
                 details = [f"{operand_name} {shapes[operand]}, {made} {results[result]}"]
-                advice = "Leave the alias out, or restrict the kernel to types for which it holds."
+                advice = "Omit the alias, or restrict the kernel to types for which it is valid."
                 raise explain(ShapeError, operation.builder_name, problem, details, advice)
             aliased[operand] = result
         return aliased
@@ -162,10 +162,10 @@ class ForeignKernel(Kernel):
 def sharding_hint(
     target: str, operation: CustomOperation, shapes: Sequence[AnyShape], emit: Any
 ) -> str:
-    """What states the sharding rule in a call, if one was stated.
+    """Return the text that states the sharding rule in a call, if a rule was stated.
 
-    Shardy knows it by that. Where all arrays have the first dimensions in common, XLA splits the
-    call along them by itself, if they are cut where only XLA knows it.
+    Shardy reads the rule from it. If all arrays have the first dimensions in common, XLA splits the
+    call along them by itself when only XLA knows that they are sharded.
     """
     rule = operation.sharding_rule(*shapes) if operation.registered.sharding_notation else None
     if rule is None:
@@ -179,8 +179,8 @@ def sharding_hint(
 def _batch_dimensions(
     operation: CustomOperation, rule: ShardingRule, shapes: Sequence[Any], devices: int
 ) -> int:
-    """Along how many first dimensions calls take pieces, however XLA cuts for some devices."""
-    # XLA gathers operands that are nothing but a batch.
+    """Return how many first dimensions XLA may split, however it shards them over devices."""
+    # XLA gathers operands that consist of the batch only.
     least = min([shape.rank for shape in shapes], default=1) - 1
     count = min(rule.batch_dimensions, least) if devices > 1 else 0
     if count <= 0:
@@ -204,7 +204,7 @@ def _batch_dimensions(
 
 
 def _place(name: str, arguments: Mapping[str, Any], types: Sequence[Sequence[Any]]) -> int:
-    """Which of all arrays of inputs or outputs a single one is."""
+    """Return the index of a single array among all arrays of inputs or outputs."""
     return sum(map(len, types[: list(arguments).index(name)]))
 
 

@@ -18,7 +18,7 @@ from minixla.engine.foreign_code import register_code
 TARGETS: set[str] = set()
 # Sizes of the header of an ELF file and of one of its program headers.
 _ELF_HEADER, _ELF_SEGMENT = 64, 56
-# By path the shared libraries, and digests of their contents.
+# The shared libraries by path, and digests of their contents.
 _LOADED: dict[str, tuple[ctypes.CDLL, str]] = {}
 
 
@@ -26,7 +26,7 @@ class OpLibrary:
     """A shared library with handlers of XLA's typed foreign function interface.
 
     Attributes:
-        path: where it is.
+        path: its path.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -40,10 +40,10 @@ class OpLibrary:
 
 
 def register_target(operation: str, symbol: str, library: Any, platform: str) -> str:
-    """Makes a handler known to XLA; its name there, which holds those of operation and library.
+    """Register a handler with XLA; return its name there, which contains operation and library.
 
     Raises:
-        AttributeValueError: there is no such library, or no such symbol in it.
+        AttributeValueError: the library or the symbol does not exist.
     """
     if library is None:
         TARGETS.add(symbol)
@@ -63,21 +63,21 @@ def register_target(operation: str, symbol: str, library: Any, platform: str) ->
 
 @lru_cache(maxsize=1024)
 def split_batches(target: str) -> None:
-    """Has XLA split calls of a handler along the batch dimensions that they name."""
+    """Let XLA split calls of a handler along the batch dimensions that they name."""
     jax.ffi.register_ffi_target_as_batch_partitionable(target)
 
 
 def loaded(subject: str, path: str) -> ctypes.CDLL:
-    """A shared library, always the same object.
+    """Load a shared library; return the same object for the same path.
 
     Raises:
-        AttributeValueError: it is none, or another than the process has loaded from there.
+        AttributeValueError: it is not a library, or has changed since the process loaded it.
     """
     digest = _digest(path)
     code, known_digest = _LOADED.get(path, (None, digest))
     if known_digest != digest:
         problem = f"the library {path} has changed since this process loaded it"
-        advice = "The old code stays: build it to another path, as build_op_library does, or start "
+        advice = "The old code stays: build to another path, as build_op_library does, or start "
         advice += "a new process."
         raise explain(AttributeValueError, subject, problem, (), advice)
     try:
@@ -110,6 +110,6 @@ def _refuse_truncated(path: str) -> None:
 
 
 def _digest(path: str) -> str:
-    """What tells libraries apart."""
+    """Return a digest that identifies a library."""
     content = Path(path).read_bytes() if Path(path).is_file() else b""
     return hashlib.sha256(path.encode() + content).hexdigest()[:12]

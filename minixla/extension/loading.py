@@ -1,4 +1,4 @@
-"""load_op_library: operations that a shared library describes, and those of installed packages."""
+"""`load_op_library`: operations described by a shared library, and those of packages."""
 
 from __future__ import annotations
 
@@ -23,46 +23,46 @@ from minixla.extension.registration import defined, enter
 from minixla.extension.types import type_name
 
 _SUBJECT = "load_op_library"
-#: What the header minixla/op_library.h calls its version, and the version of XLA's interface.
+#: The version of the header minixla/op_library.h, and the version of XLA's interface.
 _VERSION, _FFI = 1, 0
-#: Ends each record of a question for shapes.
+#: Ends each record of a request for shapes.
 _RECORD = "\x1e"
 _LOADING = Lock()
-_HEADER = 'Include "minixla/op_library.h" and declare operations by MINIXLA_OP(...).'
+_HEADER = 'Include "minixla/op_library.h" and declare operations with MINIXLA_OP(...).'
 
 
 def load_op_library(path: str | os.PathLike[str]) -> ModuleType:
-    """Registers the operations that a shared library describes.
+    """Register the operations that a shared library describes.
 
         library = mx.load_op_library(mx.build_op_library(["zero_out.cc"]))
         library.my_zero_out(x)
 
-    The library is made with the header `minixla/op_library.h`: it says what its operations take
-    and give, their shapes, and for which platforms and types it has kernels. Derivatives and
+    The library is built with the header `minixla/op_library.h`. It declares the inputs and outputs
+    of its operations, their shapes, and the platforms and types of its kernels. Derivatives and
     other rules are added in Python.
 
-    The operations are registered all or none. Those of a library that was loaded before are
-    replaced, as of one that was built again, where `mx.check_compatible` has nothing against it:
-    the functions of the new module, and programs that are read from then on, call the new code,
-    those of the old module the old. Rules in Python are given to the new ones again.
+    All operations are registered, or none. A library that was built again replaces its operations
+    if `mx.check_compatible` accepts the change. Functions of the new module, and programs that are
+    read from then on, call the new code. Functions of the old module call the old code. Rules in
+    Python must be added to the new operations again.
 
     Args:
-        path: of the library, or what `build_op_library` gave.
+        path: the path of the library, or the result of `build_op_library`.
 
     Returns:
         A module with a function for each operation (`my_zero_out`), and the operations themselves
-        (`MyZeroOut`, see `register_op`). The same library is the same module.
+        (`MyZeroOut`, see `register_op`). The same library returns the same module.
 
     Raises:
-        AttributeValueError: there is no such file, it describes nothing, it was made for another
-            version of the header or of XLA's interface, its content has changed since the process
-            loaded it, or an operation of that name exists that it may not replace.
+        AttributeValueError: the file does not exist or describes nothing; it was built for another
+            version of the header or of XLA's interface; it has changed since the process loaded it;
+            or an operation of that name exists that it may not replace.
 
     Source: TensorFlow's `load_op_library`.
     """
     if not isinstance(path, (str, os.PathLike)):
         advice = "Give the path of a shared library, or build_op_library(...)."
-        raise explain(AttributeValueError, _SUBJECT, f"{path!r} is no path", (), advice)
+        raise explain(AttributeValueError, _SUBJECT, f"{path!r} is not a path", (), advice)
     resolved = str(Path(path).resolve())
     code = loaded(_SUBJECT, resolved)
     with _LOADING:
@@ -99,10 +99,10 @@ def _module(path: str, code: ctypes.CDLL) -> ModuleType:
 
 
 def _is_new_build(made: RegisteredOperation) -> bool:
-    """Whether an operation takes the place of a library's.
+    """Test whether an operation replaces one of a library.
 
     Raises:
-        AttributeValueError: it would, but stored programs would not mean the same.
+        AttributeValueError: it would, but stored programs would change their meaning.
     """
     registered_at = getattr(registry.registered(made.name), "registered", None)
     if registered_at is None or not registered_at.library:
@@ -113,7 +113,7 @@ def _is_new_build(made: RegisteredOperation) -> bool:
 
     report = check_compatible(registered_at, made)
     if not report.ok:
-        problem = f"an operation named {made.name} is registered already, and declared otherwise"
+        problem = f"an operation named {made.name} is registered already, and differs"
         details = [f"{registered_at.library}: {registered_at!r}", f"{made.library}: {made!r}"]
         details += [
             f"{change.rule}: {change.subject}: {change.meaning}" for change in report.changes
@@ -124,7 +124,7 @@ def _is_new_build(made: RegisteredOperation) -> bool:
 
 
 def _described(code: Any, path: str, content: dict[str, Any]) -> RegisteredOperation:
-    """The operation that a library describes, which is not registered yet."""
+    """Return the operation that a library describes, before it is registered."""
     name = content["name"]
     shape = _shape_function(code, name) if content["has_shape"] else None
     if shape is None:
@@ -147,7 +147,7 @@ def _described(code: Any, path: str, content: dict[str, Any]) -> RegisteredOpera
 
 
 def _shape_function(code: Any, name: str) -> Callable[..., Any]:
-    """A shape function that asks the library."""
+    """Return a shape function that calls the library."""
     ask = code.minixla_op_shapes
     ask.restype, ask.argtypes = ctypes.c_char_p, [ctypes.c_char_p] * 2
 
@@ -166,7 +166,7 @@ def _shape_function(code: Any, name: str) -> Callable[..., Any]:
 
 
 def _text(value: Any) -> str:
-    """An attribute's value as `InferenceContext::attr` has it."""
+    """Return an attribute's value as text for `InferenceContext::attr`."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):
@@ -177,7 +177,7 @@ def _text(value: Any) -> str:
 
 
 def installed_ops() -> dict[str, ModuleType]:
-    """The modules of installed packages that register operations, loaded, by name.
+    """Load the modules of installed packages that register operations, and return them by name.
 
     A package names its module as an entry point of the group `minixla.ops`:
 
@@ -185,7 +185,7 @@ def installed_ops() -> dict[str, ModuleType]:
         zero_out = "minixla_zero_out"
 
     Returns:
-        A dictionary from the entry points' names to what they load.
+        A dictionary from the names of entry points to the loaded modules.
 
     Example:
         >>> "zero_out" in mx.installed_ops()

@@ -41,11 +41,11 @@ _NO_KERNEL = 'Register a kernel "reference", or a composition: op.composition.'
 class CustomOperation(DeclaredOperation, Lowered):
     """Base class of operations that are registered from declarations.
 
-    Its rules ask what was registered for the operation: kernels, derivatives, a batching rule.
+    Its rules use the kernels, derivatives and batching rule that are registered for the operation.
 
     Checks:
-        (types) each operand has the element type that is declared.
-        (shapes) the operands have shapes that the shape function takes.
+        (types) each operand has the declared element type.
+        (shapes) the operands have shapes that the shape function accepts.
     """
 
     def _check_count(self, shapes):
@@ -71,7 +71,7 @@ class CustomOperation(DeclaredOperation, Lowered):
         return self.as_results(shapes)
 
     def _declared_shapes(self, operands: Sequence[Shape]) -> list[Shape]:
-        """The result shapes by the shape function."""
+        """Return the result shapes by the shape function."""
         given = [PartialShape(operand.dimensions) for operand in operands]
         stated = self.partial_shapes(given, operands)
         shapes = []
@@ -88,7 +88,7 @@ class CustomOperation(DeclaredOperation, Lowered):
     def partial_shapes(
         self, partial: Sequence[PartialShape], operands: Sequence[Any] = ()
     ) -> list[PartialShape]:
-        """What the shape function says for shapes of which not all need be known."""
+        """Return the shape function's result for shapes that may be partly unknown."""
         function = self.registered.shape_function
         assert function is not None
         inputs = self.nested_inputs(partial)
@@ -104,7 +104,7 @@ class CustomOperation(DeclaredOperation, Lowered):
         except MinixlaError:
             raise
         except (TypeError, ValueError) as error:
-            self.refuse("shapes", str(error).rstrip("."), "Give operands of shapes that fit.")
+            self.refuse("shapes", str(error).rstrip("."), "Give operands of suitable shapes.")
 
     def _misfit_shapes(self, result: Any) -> NoReturn:
         """Raise the error for a result that is not the sizes of the outputs."""
@@ -123,7 +123,7 @@ class CustomOperation(DeclaredOperation, Lowered):
                 self.refuse("types", f"{problem}is declared", "Return its sizes only.")
 
     def changed(self, change):
-        # Computed in double, it is the same operation, on arrays of another type.
+        # In double it is the same operation, on arrays of another type.
         return self
 
     def reference(self, *operands):
@@ -140,14 +140,14 @@ class CustomOperation(DeclaredOperation, Lowered):
         for name, array, shape in zip(self.output_labels(), arrays, wanted, strict=True):
             types = {shape.dtype, wide_type(shape.element_type).dtype if is_wide else shape.dtype}
             if array.dtype not in types or array.shape != shape.dimensions:
-                problem = f"{kernel} gives another {name} than is declared"
+                problem = f"{kernel} returns another {name} than declared"
                 details = [f"declared: {shape}", f"given: {array.dtype}{list(array.shape)}"]
-                advice = "Return an array of this shape and type, or mend the shape function."
+                advice = "Return an array of this shape and type, or fix the shape function."
                 raise explain(ShapeError, self.builder_name, problem, details, advice)
         return self.as_results(arrays)
 
     def on_strings(self, operands: Sequence[Any]) -> Any:
-        """The results of the reference kernel, outside of all programs, as NumPy's arrays."""
+        """Return the results of the reference kernel, outside of programs, as NumPy arrays."""
         kernel = self.registered.kernels.reference(self)
         is_traced = any(isinstance(operand, Tracer) for operand in operands)
         if kernel is None or is_traced:
@@ -163,7 +163,7 @@ class CustomOperation(DeclaredOperation, Lowered):
     def _results_of(
         self, kernel: PythonKernel, operands: Sequence[Any], platform: str, is_wide: bool = False
     ) -> list[Any]:
-        """What the function of a kernel gives."""
+        """Return the results of a kernel's function."""
         context = Context(self, platform, self.nested_inputs(operands), is_wide=is_wide)
         results = self.flat_outputs(kernel.function(context, *context.inputs), str(kernel))
         if platform == REFERENCE and any(isinstance(result, jax.Array) for result in results):
@@ -183,7 +183,7 @@ class CustomOperation(DeclaredOperation, Lowered):
         return self.as_results(self.run_python(kernel, operands, ""))
 
     def run_python(self, kernel: PythonKernel, operands: Sequence[Any], platform: str) -> list[Any]:
-        """The results of a kernel that is a function of traced values."""
+        """Return the results of a kernel that is a function of traced values."""
         results, trace = self._results_of(kernel, operands, platform), current_trace()
         return [trace.lift(result, self.builder_name) for result in results]
 
@@ -203,12 +203,12 @@ class CustomOperation(DeclaredOperation, Lowered):
         name = registered.name
         advice = (
             f"Give {name} one: @op.gradient, @op.jvp, a composition (@op.composition), or "
-            "op.not_differentiable(reason) where zero is meant."
+            "op.not_differentiable(reason) if zero is intended."
         )
         raise explain(DerivativeError, self.builder_name, problem, (), advice)
 
     def _pushed(self, rule: Any, primals: Any, tangents: Any, results: Any) -> Any:
-        """The tangents by the rule that the author gave."""
+        """Return the tangents by the author's rule."""
         instantiated = [_instantiated(t, p) for t, p in zip(tangents, primals, strict=True)]
         flat = as_tuple(results)
         context = Context(self, "", self.nested_inputs(primals), self.nested_outputs(flat))
@@ -218,7 +218,7 @@ class CustomOperation(DeclaredOperation, Lowered):
         return tuple(moved) if type(results) is tuple else moved[0]
 
     def pulled(self, cotangents: Any, operands: Any, results: Any) -> list[Any]:
-        """The cotangents of the operands by the gradient that the author gave."""
+        """Return the cotangents of the operands by the author's gradient."""
         rule = self.registered.gradient_rule
         assert rule is not None
         instantiated = [_instantiated(c, r) for c, r in zip(cotangents, results, strict=True)]
@@ -231,7 +231,7 @@ class CustomOperation(DeclaredOperation, Lowered):
         return self._checked("cotangent", flat, operands)
 
     def _checked(self, what: str, results_given: list[Any], values: Sequence[Any]) -> list[Any]:
-        """Derivatives that a rule gave, None for values that have none."""
+        """Check a rule's derivatives, and return None for values without a derivative."""
         trace, checked = current_trace(), []
         for index, (result, value) in enumerate(zip(results_given, values, strict=True)):
             if result is None or not has_tangent(value):
@@ -266,8 +266,8 @@ class CustomOperation(DeclaredOperation, Lowered):
             places = [0] * len(results)
             for result in results:
                 if array_shape(result).dimensions[:1] != (size,):
-                    problem = f"with batching {rule!r} a result has no batch in front"
-                    details = [f"result {shape_of(result)}, the batch has {size} members"]
+                    problem = f"with batching {rule!r} a result lacks the leading batch dimension"
+                    details = [f"result {shape_of(result)}, the batch has {size} elements"]
                     advice = "The kernel must keep leading dimensions: batch sequentially."
                     raise explain(TransformError, self.builder_name, problem, details, advice)
         if self.gives_tuple:
@@ -276,7 +276,7 @@ class CustomOperation(DeclaredOperation, Lowered):
 
     @property
     def split_by(self):
-        # A rule that was found on small arrays is a guess, good enough for layouts alone.
+        # A rule that was found on small arrays is a guess, good enough only for shardings.
         if self.registered.sharding_notation:
             return "pieces"
         is_program = any(kernel.platform == ANY for kernel in self.registered.kernels.listed)
@@ -298,7 +298,7 @@ class CustomOperation(DeclaredOperation, Lowered):
 
 
 def reverse_rule(self: CustomOperation, cotangents, operands, results, active) -> Any:
-    """The `vjp` of operations that have a gradient: what core asks for then."""
+    """Return the `vjp` of operations with a gradient, which core then calls."""
     flat = as_tuple(results)
     gradients = pulled(
         lambda *cotangents_given: self.pulled(cotangents_given, operands, flat),
@@ -309,7 +309,7 @@ def reverse_rule(self: CustomOperation, cotangents, operands, results, active) -
 
 
 def _asked(rule: Callable[..., Any], context: Context, derivatives: Sequence[Any]) -> Any:
-    """What an author's rule gives for the derivatives of several values, or of one."""
+    """Return the result of an author's rule for the derivatives of several values, or of one."""
     with at_own_lines():
         return rule(context, derivatives[0] if len(derivatives) == 1 else derivatives)
 
@@ -323,10 +323,10 @@ def _with_one(value: Any) -> Any:
 
 
 def composed_shapes(operation: CustomOperation, operands: Sequence[AnyShape]) -> Sequence[Any]:
-    """The result shapes of the composition, for an operation without a shape function."""
+    """Return the result shapes of the composition, for an operation without a shape function."""
     kernel = operation.registered.kernels.composition(operation)
     if kernel is None:
-        problem = "nothing says what shapes its results have"
+        problem = "the shapes of its results are unknown"
         advice = "Give register_op a shape_fn (mx.unchanged_shape), or a composition."
         raise explain(ShapeError, operation.builder_name, problem, (), advice)
     function: Callable[..., Any] = operation.lowered
@@ -334,7 +334,7 @@ def composed_shapes(operation: CustomOperation, operands: Sequence[AnyShape]) ->
     kinds = operation.result_types
     types = [getattr(shape, "element_type", None) for shape in graph.output_shapes]
     if types != kinds:
-        problem = f"{kernel} gives other types than are declared"
+        problem = f"{kernel} returns other types than declared"
         details = [f"declared: {kinds}", f"given: {types}"]
         raise explain(ShapeError, operation.builder_name, problem, details, "Convert the results.")
     return graph.output_shapes

@@ -1,4 +1,4 @@
-"""Shapes of which not all is known, for shape functions."""
+"""Partly known shapes, for shape functions."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import numpy as np
 from minixla.core.element_types import ElementType, element_type
 from minixla.core.shapes import Shape
 
-#: A size, or None: it is not known.
+#: A size; None if it is unknown.
 Size = int | None
 
 
 class PartialShape:
-    """The sizes of an array, any of which, or even their number, may be unknown.
+    """The sizes of an array; any of them, or even their number, may be unknown.
 
     It is a sequence of sizes, None for an unknown one. `PartialShape("[2,?]")` and
     `PartialShape((2, None))` are equal; `"?"` and None have unknown rank. It prints like that.
 
     Attributes:
-        dimensions: the sizes; None where not even their number is known.
+        dimensions: the sizes; None if even their number is unknown.
     """
 
     __slots__ = ("dimensions",)
@@ -39,14 +39,14 @@ class PartialShape:
 
     @property
     def rank(self) -> int | None:
-        """How many dimensions it has; None: it is not known."""
+        """The number of dimensions; None if it is unknown."""
         return None if self.dimensions is None else len(self.dimensions)
 
     def with_rank(self, rank: int) -> PartialShape:
-        """The shape, which has `rank` dimensions.
+        """Return the shape with `rank` dimensions.
 
         Raises:
-            ValueError: it has another number of them.
+            ValueError: it has another number of dimensions.
         """
         if self.dimensions is None:
             return PartialShape([None] * rank)
@@ -55,10 +55,10 @@ class PartialShape:
         return self
 
     def merge(self, other: PartialShape | Sequence[Size] | str | None) -> PartialShape:
-        """What both shapes say together.
+        """Combine the known sizes of both shapes.
 
         Raises:
-            ValueError: they cannot be the same.
+            ValueError: they contradict each other.
         """
         other = PartialShape(other)
         if self.dimensions is None or other.dimensions is None:
@@ -72,10 +72,10 @@ class PartialShape:
         return PartialShape(sizes)
 
     def with_size(self, index: int, size: Size) -> PartialShape:
-        """The shape, whose dimension `index` has `size`.
+        """Return the shape with `size` for dimension `index`.
 
         Raises:
-            ValueError: it has another.
+            ValueError: it has another size there.
         """
         if self.dimensions is None:
             return self
@@ -147,8 +147,8 @@ class Stated(NamedTuple):
 def stated_shapes(result: Any, lengths: Sequence[int | None]) -> list[Stated] | None:
     """Return the stated shapes of all arrays of the outputs, in order.
 
-    The sizes of an array are a sequence of integers and None, an integer for one dimension, text
-    such as `"[2,?]"`, None for an unknown rank, or an object with a shape and an element type.
+    The sizes of an array are a sequence of integers and None; an integer for one dimension; text
+    such as `"[2,?]"`; None for an unknown rank; or an object with a shape and an element type.
     Several outputs, and an output that is a list, take an iterable of these. For a single output
     the list is optional.
 
@@ -217,28 +217,28 @@ def _listed(value: Any) -> Any:
 
 
 def add_sizes(first: Size, second: Size) -> Size:
-    """The sum of two sizes, either of which may be unknown."""
+    """Add two sizes; the sum with an unknown one is unknown."""
     return None if first is None or second is None else first + second
 
 
 def multiply_sizes(first: Size, second: Size) -> Size:
-    """The product of two sizes; 0 times an unknown one is 0."""
+    """Multiply two sizes; 0 times an unknown one is 0."""
     if 0 in (first, second):
         return 0
     return None if first is None or second is None else first * second
 
 
 def unchanged_shape(context: Any, *inputs: Any) -> Any:
-    """The shape function of operations whose outputs have the shape of their first input.
+    """Return the shape of the first input, for operations whose outputs have that shape.
 
-    Where that is a list of arrays, the output is one, too.
+    If it is a list of arrays, the output is one, too.
 
     Args:
-        context: the attributes and the user's line, as every shape function is given them.
-        inputs: PartialShapes, or lists of such.
+        context: the attributes and the user's line, as for every shape function.
+        inputs: PartialShapes, or lists of them.
 
     Returns:
-        The first input's.
+        The shape of the first input.
 
     Example:
         >>> op = mx.register_op(

@@ -1,4 +1,4 @@
-"""An operation that is registered: its kernels, its rules and its function."""
+"""A registered operation: its kernels, its rules and its function."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _BATCHING = ("sequential", "expand_dims", "broadcast_all")
 
 
 class RegisteredOperation:
-    """An operation that `register_op` made: its kernels, its rules and its function.
+    """An operation that `register_op` created: its kernels, its rules and its function.
 
     Attributes:
         name: its name with its namespace.
         definition: its declarations.
-        version: of the definition, which stored programs keep.
-        operation: the class of the operation, as `minixla_ops` has them.
+        version: the version of the definition, which stored programs keep.
+        operation: the class of the operation, as in `minixla_ops`.
         kernels: its kernels.
         library: the path of the library that describes it, if one does.
         shape_function, gradient_rule, forward_rule, batching_rule: the rules, or None.
@@ -45,11 +45,13 @@ class RegisteredOperation:
         self.gradient_rule: Callable[..., Any] | None = None
         self.forward_rule: Callable[..., Any] | None = None
         self.batching_rule: Any = None
-        #: What `sharding_rule` stated; None: that there is none; False: nothing.
+        #: The rule that `sharding_rule` stated; None: it stated that no rule
+        #: exists; False: nothing.
         self.sharding_notation: ShardingNotation | Literal[False] | None = False
-        #: Those that probing found, by operation and shapes.
+        #: The rules that probing found, by operation and shapes.
         self.probed_rules: dict[Any, ShardingRule] = {}
-        #: Types of outputs that no declaration says: of an operation, and shapes of operands.
+        #: Returns types of outputs that no declaration states, from an operation and operand
+        #: shapes.
         self.found_types: Callable[..., dict[str, Any]] | None = None
         self.version, self.library = 0, ""
         #: The code that registered it, which replaces it if it runs again.
@@ -58,21 +60,21 @@ class RegisteredOperation:
 
     @cached_property
     def caller(self) -> wrappers.Wrapper:
-        """What the function does with its arguments."""
+        """The handling of the function's arguments."""
         return wrappers.Wrapper(self.operation, self.definition)
 
     @cached_property
     def wrapper(self) -> Callable[..., Any]:
         """The function that applies the operation.
 
-        Its parameters are the inputs in order, then the attributes that do not follow from them;
-        it gives an array, a list for a list of outputs, a named tuple for several outputs.
+        Its parameters are the inputs in order, then the attributes that do not follow from them.
+        It returns an array, a list for a list of outputs, or a named tuple for several outputs.
         """
         return api_boundary(self.caller.function(self.operation.__module__))
 
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The operation's results: `wrapper(*args, **kwargs)`."""
+        """Return the operation's results: `wrapper(*args, **kwargs)`."""
         return self.wrapper(*args, **kwargs)
 
     def __reduce__(self) -> Any:
@@ -95,43 +97,44 @@ class RegisteredOperation:
         where: Mapping[str, Any] | None = None,
         **attributes: Any,
     ) -> Any:
-        """Registers a kernel: a decorator, unless it is given here.
+        """Register a kernel; this is a decorator unless the kernel is passed.
 
-        A program is made with the kernel of its platform, or else of `any`, that fits the
-        attributes: with the highest priority, then with the narrowest conditions.
+        A program uses the kernel of its platform, or else of `any`, that supports the attributes:
+        the one with the highest priority, then with the narrowest conditions.
 
         Args:
-            platform: `reference` (a function of NumPy's arrays: the meaning), `any` (a function of
-                traced values that defines shapes, derivatives and batches, too), `cpu`, `cuda`,
-                `rocm`, `gpu` (both), `tpu`.
-            function: `function(context, *inputs)`, which gives the outputs; see `Context`. For a
+            platform: `cpu`, `cuda`, `rocm`, `gpu` (both) or `tpu`; `reference`, a function of NumPy
+                arrays that defines the meaning; or `any`, a function of traced values that also
+                defines shapes, derivatives and batches.
+            function: `function(context, *inputs)`, which returns the outputs; see `Context`. For a
                 platform it computes with `mx.numpy`, `jax.numpy` or `mx.ops`.
-            ffi: in its place, compiled code: the symbol in `library`, a handler of XLA's typed
-                foreign function interface; without `library` the name under which
+            ffi: compiled code instead of a function: the symbol in `library`, a handler of XLA's
+                typed foreign function interface. Without `library`, the name under which
                 `jax.ffi.register_ffi_target` knows it. It gets the attributes that do not follow
-                from inputs: int as int64_t, float as float, bool, string, type as int32_t (XLA's
-                number of it), shape and lists of numbers as Span, others as Dictionary.
-            library: the path of a shared library, or what `build_op_library` gives.
-            aliases: of compiled code, the output that is written into the memory of an input, by
+                from
+                inputs: int as int64_t, float as float, bool, string, type as int32_t (XLA's code),
+                shape and lists of numbers as Span, others as Dictionary.
+            library: the path of a shared library, or the result of `build_op_library`.
+            aliases: for compiled code, the output that is written into the memory of an input, by
                 the input's name: `{"x": "y"}`. Both are single arrays of one shape and type; the
                 code must read an element before it writes it.
-            inferred: of compiled code, the attributes that it gets besides: of those that follow
-                from inputs, such as the lengths of several lists.
+            inferred: for compiled code, additional attributes that it gets: some that follow from
+                inputs, such as the lengths of several lists.
             host: whether the kernel is the reference, called on the host.
-            priority: of kernels that fit, that with the highest is taken.
-            where: values of attributes for which it is, as `attributes`.
-            attributes: for which values of attributes it is, `T=["float", "int32"]`.
+            priority: among kernels that fit, the one with the highest priority is used.
+            where: like `attributes`, as a dictionary.
+            attributes: the values of attributes that it supports, `T=["float", "int32"]`.
 
         Returns:
-            The decorator; with `function` that, with `ffi` or `host` None.
+            The decorator; `function` if it is passed; None with `ffi` or `host`.
 
         Raises:
-            AttributeValueError: unknown platforms or attributes, values that they cannot have, two
-                kernels for the same, no such library or symbol.
+            AttributeValueError: a platform or attribute is unknown, an attribute cannot have a
+                value, two kernels support the same, or the library or symbol does not exist.
         """
         source = find_source(1)
         if not isinstance(where or {}, Mapping) or not isinstance(priority, (int, float)):
-            problem = "a kernel is for values of attributes, and has a number for its priority"
+            problem = "where must be a dictionary of attribute values, and priority a number"
             details = [f"where = {where!r}", f"priority = {priority!r}"]
             advice = 'Write where={"T": "float"}, priority=1.'
             raise explain(AttributeValueError, self.name, problem, details, advice)
@@ -144,7 +147,7 @@ class RegisteredOperation:
         self._check_aliases(aliases or {}, ffi is not None)
         self._check_inferred(inferred, ffi is not None)
         if not is_python and platforms[0] in (REFERENCE, ANY):
-            problem = f"compiled code and the host are no kernel for {platform!r}"
+            problem = f"compiled code and the host cannot be a kernel for {platform!r}"
             advice = "They are for one platform: cpu, cuda, rocm, gpu or tpu."
             raise explain(AttributeValueError, self.name, problem, (), advice)
 
@@ -169,7 +172,7 @@ class RegisteredOperation:
         return None
 
     def _check_aliases(self, aliases: Mapping[str, str], is_compiled: bool) -> None:
-        """Refuses aliases of what is no single array, or of kernels that are no compiled code."""
+        """Reject aliases of anything except single arrays, or without compiled code."""
         definition, problem = self.definition, "only compiled code writes into memory of inputs"
         sides = definition.inputs, definition.outputs
         if is_compiled or not aliases:
@@ -179,38 +182,38 @@ class RegisteredOperation:
             wrong = [n for n, side in pairs if n not in side or definition.is_list(side[n])]
             if not wrong:
                 return
-            problem = f"{wrong[0]} is no single array"
+            problem = f"{wrong[0]} is not a single array"
         advice = "Give aliases with ffi=, as {input: output}, names of single arrays."
         raise explain(AttributeValueError, self.name, problem, [f"aliases = {aliases}"], advice)
 
     def _check_inferred(self, names: Sequence[str], is_compiled: bool) -> None:
-        """Refuses what follows from no input, or where the kernel is no compiled code."""
+        """Reject names that do not follow from inputs, or that are given without compiled code."""
         wrong = next((name for name in names if name not in self.definition.inferred), None)
         if wrong is not None or (names and not is_compiled):
-            problem = f"{wrong} is no attribute that follows from inputs"
+            problem = f"{wrong} is not an attribute that follows from inputs"
             if wrong is None:
-                problem = "only compiled code must be told what follows from inputs"
+                problem = "only compiled code takes attributes that follow from inputs"
             known = ", ".join(self.definition.inferred) or "none"
             advice = f"Give inferred with ffi=; these attributes follow from inputs: {known}."
             raise explain(AttributeValueError, self.name, problem, (), advice)
 
     def composition(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Decorator: `function(context, *inputs)` is the operation, by others.
+        """Register `function(context, *inputs)`, which composes other operations; a decorator.
 
-        It is the kernel `any`: shapes, reference, derivative and batches follow from it where
-        nothing else is given; kernels for platforms only change how it is computed.
+        It is the kernel `any`: shapes, reference, derivative and batches follow from it unless they
+        are given. Kernels for platforms only change how it is computed.
         """
         return self.kernel(ANY, function)
 
     def gradient(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Decorator: `function(context, grad)` gives the gradient of each input.
+        """Register `function(context, grad)`, which returns each input's gradient; a decorator.
 
-        `grad` is that of the output; of several outputs a list. The result is a list with one
-        for each input, None where an input has none. It is made of operations: both modes, and
-        all orders, follow from it.
+        `grad` is the gradient of the output, or a list for several outputs. The result is a list
+        with one gradient for each input, None for an input without one. It is composed of
+        operations, so both modes and all orders follow from it.
 
         Raises:
-            TransformError: there is a derivative already.
+            TransformError: a derivative is registered already.
         """
         self._refuse_second("gradient")
         self.gradient_rule = callable_of(function, self.name, "the gradient")
@@ -218,23 +221,24 @@ class RegisteredOperation:
         return function
 
     def jvp(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Decorator: `function(context, tangent)` gives the tangent of each output.
+        """Register `function(context, tangent)`, which returns each output's tangent; a decorator.
 
-        `tangent` is that of the input; of several inputs a list, None for integers. The result is
-        that of the output, or a list. Reverse mode is its transpose: it must be linear.
+        `tangent` is the tangent of the input, or a list for several inputs, with None for integers.
+        The result is the tangent of the output, or a list. Reverse mode transposes it, so it must
+        be linear.
 
         Raises:
-            TransformError: there is a derivative already.
+            TransformError: a derivative is registered already.
         """
         self._refuse_second("jvp")
         self.forward_rule = callable_of(function, self.name, "the jvp rule")
         return function
 
     def not_differentiable(self, reason: str = "declared so") -> None:
-        """Says that derivatives are zero, as of what is piecewise constant, and why.
+        """Declare that derivatives are zero, as for piecewise constant functions, and why.
 
         Raises:
-            TransformError: there is a derivative already.
+            TransformError: a derivative is registered already.
         """
         self._refuse_second("not_differentiable")
         self.operation.zero_derivative = reason
@@ -250,22 +254,23 @@ class RegisteredOperation:
             raise explain(TransformError, self.name, problem, (), advice)
 
     def batching(self, rule: Any) -> Any:
-        """Says how the operation is batched; also as a decorator.
+        """Set how the operation is batched; also usable as a decorator.
 
-        Without it `vmap` is right for every kernel: the composition over the batch, else members
-        one by one.
+        Without it `vmap` is right for every kernel: it batches the composition, or else runs one
+        batch element at a time.
 
         Args:
-            rule: `sequential`: members one by one; `broadcast_all`: one call, in which all inputs
-                have the batch in front; `expand_dims`: the same, with a dimension of size 1 for
-                inputs without the batch; or `function(context, inputs, dimensions)`, which gives
-                the outputs and their batch dimensions (None: none).
+            rule: `sequential`: one batch element at a time; `broadcast_all`: one call, in which all
+                inputs have a leading batch dimension; `expand_dims`: the same, with a dimension of
+                size 1 for inputs without the batch; or `function(context, inputs, dimensions)`,
+                which returns the outputs and their batch dimensions (None for an output without
+                one).
 
         Raises:
-            AttributeValueError: there is no such rule.
+            AttributeValueError: the rule is unknown.
         """
         if not callable(rule) and rule not in _BATCHING:
-            problem = f"there is no batching rule {rule!r}"
+            problem = f"batching rule {rule!r} is unknown"
             advice = f"Give a function, or one of {', '.join(_BATCHING)}."
             raise explain(AttributeValueError, self.name, problem, (), advice)
         self.batching_rule = rule
@@ -281,26 +286,26 @@ class RegisteredOperation:
         blocked: str | Sequence[str] = (),
         sizes: Mapping[str, int] | None = None,
     ) -> None:
-        """States which dimensions of inputs and outputs are split together over devices.
+        """State which dimensions of inputs and outputs are split together over devices.
 
-        Kernels then run on each device's pieces where arrays are cut along them.
+        Kernels then run on each device's pieces if arrays are sharded along these dimensions.
 
-        `"i j, j k -> i k"` with `reduction="j"` is a matrix product. Without it the rule is found
-        by running the reference on random arrays: which blocks of inputs give which block of the
-        outputs, and along which dimensions what they give adds up.
+        `"i j, j k -> i k"` with `reduction="j"` is a matrix product. If no rule is stated, it is
+        found by running the reference on random arrays. This shows which blocks of inputs determine
+        which block of the outputs, and along which dimensions partial results add up.
 
         Args:
-            text: the factors of each dimension between spaces, arrays between commas, `(i j)` for a
-                dimension of two factors, major first, `...` in front for any number of dimensions;
-                None: there is no rule, and none is looked for.
-            reduction: factors over which the operation sums.
-            need_replication: factors along which it needs all.
+            text: the factors of each dimension between spaces, and arrays between commas. `(i j)`
+                is a dimension of two factors, major first; a leading `...` is any number of
+                dimensions. None states that no rule exists, and prevents a search.
+            reduction: factors that the operation sums over.
+            need_replication: factors along which each device needs all elements.
             permutation: factors along which blocks move from device to device.
-            blocked: factors along which shardings do not pass.
-            sizes: of factors that are no dimension alone, where they do not follow.
+            blocked: factors along which shardings do not propagate.
+            sizes: the sizes of factors that are not a whole dimension, if they do not follow.
 
         Raises:
-            AttributeValueError: the text is no rule, or has none of such factors.
+            AttributeValueError: the text is not a rule, or does not contain a named factor.
         """
         if text is None:
             self.sharding_notation = None

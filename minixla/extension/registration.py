@@ -1,4 +1,4 @@
-"""register_op: an operation from declarations, to which kernels and rules are added."""
+"""`register_op`: an operation from declarations, to which kernels and rules are added."""
 
 from __future__ import annotations
 
@@ -38,29 +38,30 @@ def register_op(
     host_fallback: bool = False,
     replace: bool = False,
 ) -> RegisteredOperation:
-    """Registers an operation of one's own.
+    """Register a custom operation.
 
     Args:
-        name: in CamelCase, with the project's name in front: `MyZeroOut`; `my.ZeroOut` is
-            `ZeroOut` of the namespace `my`, default: `custom`.
+        name: in CamelCase, with the project's name in front: `MyZeroOut`. `my.ZeroOut` is `ZeroOut`
+            of the namespace `my`; the default namespace is `custom`.
         attrs: attributes, `"T: {float, int32}"`, `"preserve_index: int >= 0 = 0"`; see
             `minixla.extension.grammar`.
         inputs: `"x: float"`, `"x: T"`, `"x: N * T"`, ...
         outputs: the same.
-        shape_fn: `shape_fn(context, *inputs)` gives the sizes of the output (a list of several)
-            for the inputs' `PartialShape`s; not needed where there is a composition.
-        doc: what it is; lines `name: text` describe inputs, outputs and attributes.
-        version: of the definition. Stored programs keep it; one that was made with a newer version
-            than is registered is refused.
-        host_fallback: whether the reference runs on the host where a platform has no kernel.
-        replace: whether an operation of the same name is replaced; in a notebook one of another
+        shape_fn: `shape_fn(context, *inputs)` returns the sizes of the output (a list for several)
+            from the inputs' `PartialShape`s; not needed with a composition.
+        doc: a description; lines `name: text` describe inputs, outputs and attributes.
+        version: the version of the definition. Stored programs keep it; a program with a newer
+            version than the registered one is rejected.
+        host_fallback: whether to run the reference on the host if a platform has no kernel.
+        replace: whether to replace an operation of the same name. An operation of another cell of
+            a notebook is always replaced.
             cell always is.
 
     Returns:
         The operation, to which kernels and rules are added, and whose `wrapper` applies it.
 
     Raises:
-        AttributeValueError: a wrong name or declaration, or a name that is taken.
+        AttributeValueError: a name or declaration is invalid, or the name is taken.
 
     Example:
         >>> op = mx.register_op(
@@ -88,12 +89,12 @@ def register_op(
 
 
 def checked_name(name: Any) -> None:
-    """Raises AttributeValueError for what is no name of an operation."""
+    """Raise AttributeValueError for an invalid name of an operation."""
     space, _, plain = (name if isinstance(name, str) else "").rpartition(".")
     words = space.split(".") if space else []
     is_word = re.compile(r"\w+").fullmatch
     if not re.fullmatch(r"[A-Z][A-Za-z0-9]*", plain) or not all(map(is_word, words)):
-        problem = f"{name!r} is no name of an operation"
+        problem = f"{name!r} is not a valid name of an operation"
         camel = "".join([word[:1].upper() + word[1:] for word in re.split(r"\W+|_+", plain)])
         advice = f"Names are CamelCase, with the project's in front: {camel or 'MyOperation'}."
         raise explain(AttributeValueError, "register_op", problem, (), advice)
@@ -132,7 +133,7 @@ def registered(
 def defined(
     name: str, definition: Definition, shape_function: Any, doc: str, module: str
 ) -> RegisteredOperation:
-    """The operation of a definition, which nobody finds by its name yet."""
+    """Return the operation of a definition, before it is registered by name."""
     checked_name(name)
     if shape_function is not None:
         callable_of(shape_function, name, "the shape function")
@@ -157,10 +158,10 @@ def defined(
 
 
 def enter(made: Sequence[RegisteredOperation], replaced: Collection[str]) -> None:
-    """Enters operations under their names, all or none.
+    """Register operations under their names, all or none.
 
     Raises:
-        AttributeValueError: a name is taken, and not among those whose operation is replaced.
+        AttributeValueError: a name is taken, and not in `replaced`.
     """
     for operation in made:
         registered, plain = registry.registered(operation.name), operation.definition.name
@@ -178,6 +179,6 @@ def enter(made: Sequence[RegisteredOperation], replaced: Collection[str]) -> Non
 
 
 def _is_taken(name: str) -> bool:
-    """Whether Python or the class of operations uses a name, so that no field can have it."""
+    """Test whether Python or the operation class uses a name, so that no field can have it."""
     annotated = any(name in inspect.get_annotations(base) for base in CustomOperation.__mro__)
     return name.startswith("_") or annotated or hasattr(CustomOperation, name)

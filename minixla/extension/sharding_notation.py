@@ -1,4 +1,4 @@
-"""Sharding rules as users write them: `i j, j k -> i k`, as JAX's `def_partition` takes them."""
+"""Sharding rules in the notation `i j, j k -> i k`, as for JAX's `def_partition`."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,11 +36,11 @@ class ShardingNotation:
     """A sharding rule for operands of any sizes.
 
     Attributes:
-        text: as it was written.
-        operands, results: per array and dimension the names of its factors, major to minor.
-        sets: names of the factors that are summed over, need replication, are permuted, or are
-            blocked, by what ShardingRule calls these sets.
-        sizes: of factors that are no dimension alone.
+        text: the original text.
+        operands, results: for each array and dimension, the names of its factors, major to minor.
+        sets: the names of the factors that are summed over, need replication, are permuted or are
+            blocked, by ShardingRule's names of these sets.
+        sizes: the sizes of factors that are not a whole dimension.
     """
 
     text: str
@@ -51,16 +51,16 @@ class ShardingNotation:
 
     @classmethod
     def parse(cls, text: str, sizes: Mapping[str, int], **sets: Any) -> "ShardingNotation":
-        """The notation of a text.
+        """Parse the notation.
 
         Args:
             text: `i j, j k -> i k`.
-            sizes: sizes of factors that are no dimension alone.
+            sizes: the sizes of factors that are not a whole dimension.
             sets: `reduction`, `need_replication`, `permutation` and `blocked`: names of factors, in
                 one string or several.
 
         Raises:
-            AttributeValueError: the text is no rule, or names a factor where it cannot be.
+            AttributeValueError: the text is not a rule, or names a factor where it cannot be.
         """
         sides = text.split("->") if isinstance(text, str) else []
         if len(sides) != 2:
@@ -75,11 +75,11 @@ class ShardingNotation:
             if name not in names:
                 _refuse(text, f"no array has the factor {name}")
             if kinds.count(name) > 1:
-                _refuse(text, f"the factor {name} is of two kinds")
+                _refuse(text, f"the factor {name} is in two sets")
         return cls(text, operands, results, chosen, dict(sizes))
 
     def rule(self, operands: ShapeList, results: ShapeList) -> ShardingRule:
-        """The rule for shapes.
+        """Return the rule for shapes.
 
         Raises:
             AttributeValueError: the shapes do not fit it.
@@ -119,7 +119,7 @@ class ShardingNotation:
         return rule
 
     def _spread(self, tensor: Named, rank: int, shapes: ShapeList) -> Named:
-        """The factors of each of `rank` dimensions: those that `...` stands for are numbered."""
+        """Return the factors of each of `rank` dimensions; `...` becomes numbered factors."""
         batched = [names for names in tensor if names[0].startswith("...")]
         more = rank - len(tensor) + len(batched)
         if more < 0 or (more and not batched):
@@ -145,7 +145,7 @@ class ShardingNotation:
             sizes[unknown[0]] = size // rest
         elif unknown:
             advice = f"its size must be given: sizes={{{unknown[-1]!r}: ...}}"
-            _refuse(self.text, f"the factor {unknown[-1]} is no dimension alone; {advice}", shapes)
+            _refuse(self.text, f"the factor {unknown[-1]} is not a dimension; {advice}", shapes)
         elif rest != size:
             _refuse(self.text, f"({' '.join(names)}) has the size {rest}, not {size}", shapes)
 
@@ -157,11 +157,11 @@ def _names(stated: str | Iterable[str]) -> tuple[str, ...]:
 def _tensor(text: str, inside: str) -> Named:
     dimensions = []
     if _DIMENSION.sub("", inside).strip():
-        _refuse(text, f"{inside.strip()!r} is no list of factors")
+        _refuse(text, f"{inside.strip()!r} is not a list of factors")
     for several, batched, name in _DIMENSION.findall(inside):
         names = tuple(several.split()) if several or not (batched or name) else (batched or name,)
         if not names or any(not (batched or _NAME.fullmatch(name)) for name in names):
-            _refuse(text, f"{inside.strip()!r} has what is no name of a factor")
+            _refuse(text, f"{inside.strip()!r} contains an invalid name of a factor")
         if batched and dimensions:
             _refuse(text, f"{inside.strip()!r} does not have `...` in front")
         dimensions.append(names)

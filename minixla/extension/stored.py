@@ -1,4 +1,4 @@
-"""Operations of one's own in stored programs: their names, versions and attributes."""
+"""Custom operations in stored programs: their names, versions and attributes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from minixla.core.attributes import REQUIRED
 from minixla.core.errors import ImportError_, explain
 from minixla.extension.declared import DeclaredOperation
 
-#: What the version is called among the attributes of a call that is only to be read.
+#: The name of the version among the attributes of a call in a text for reading.
 VERSION = "minixla.version"
 
 
 def stored_attributes(
     operation: DeclaredOperation, inferred: Collection[str] | None = None
 ) -> list[tuple[str, str]]:
-    """The attributes in MLIR's notation; of those that follow from inputs these, None: all."""
+    """Return the attributes in MLIR; `inferred` limits the ones that follow from inputs."""
     definition = operation.definition
     left_out = () if inferred is None else {*definition.inferred} - {*inferred}
     return [
@@ -30,16 +30,16 @@ def stored_attributes(
 def read_operation(
     target: str, version: int, values: Mapping[str, Any], shapes: Sequence[Any]
 ) -> DeclaredOperation | None:
-    """The operation that a stored program calls by its name; None where none is registered.
+    """Return the operation that a stored program calls by name; None if it is not registered.
 
     Args:
-        target: the name, behind which the name of compiled code may stand.
-        version: of the definition that the program was made with.
+        target: the name, which the name of compiled code may follow.
+        version: the version of the definition with which the program was made.
         values: the attributes as Python's numbers, strings, booleans, tuples and dictionaries.
-        shapes: those of the operands.
+        shapes: the shapes of the operands.
 
     Raises:
-        ImportError_: it is registered in an older version.
+        ImportError_: an older version is registered.
         TypeError, ValueError: an attribute has a value that it cannot have.
     """
     kind = _registered(target)
@@ -47,7 +47,7 @@ def read_operation(
         return None
     definition, names = kind.registered.definition, kind.field_names
     if version > kind.registered.version:
-        problem = f"{kind.name} is of version {version}, registered is {kind.registered.version}"
+        problem = f"{kind.name} has version {version}, registered is {kind.registered.version}"
         advice = "Load the version of its package that the program was made with, or a newer one."
         raise explain(ImportError_, "import_stablehlo", problem, (), advice)
     attributes = {
@@ -66,7 +66,7 @@ def read_operation(
 
 
 def _registered(target: str) -> type[DeclaredOperation] | None:
-    """The class of the operation whose name, with its namespace, a target is or begins with."""
+    """Return the class of the operation whose full name a target equals or begins with."""
     parts = target.split(".")
     for count in range(len(parts), 1, -1):
         kind = registry.registered(".".join(parts[:count]))
@@ -76,9 +76,9 @@ def _registered(target: str) -> type[DeclaredOperation] | None:
 
 
 def _nested(definition: Any, shapes: Sequence[Any]) -> list[Any]:
-    """The operands' shapes by input; at most one input may be a list."""
+    """Return the operands' shapes by input; at most one input may be a list."""
     lists = [definition.is_list(value) for value in definition.inputs.values()]
     if sum(lists) > 1:
-        raise ValueError("says nothing of how many arrays each of its inputs has")
+        raise ValueError("does not state how many arrays each of its inputs has")
     rest, count = iter(shapes), len(shapes) - lists.count(False)
     return [[next(rest) for _ in range(count)] if flag else next(rest) for flag in lists]

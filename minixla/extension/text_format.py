@@ -1,4 +1,4 @@
-"""Reading declarations: a text, the place in it, and values in protocol buffers' text format."""
+"""Parsing of declarations, with values in protocol buffers' text format."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ NAME = re.compile(r"[^\W\d]\w*")
 
 
 class Word(str):
-    """A name in a value, which is no string in quotes."""
+    """A name in a value, without quotes."""
 
 
 _ENDS = {"[": "]", "(": ")", "{": "}", "<": ">"}
 
 
 class Reader:
-    """A declaration that is being read.
+    """A declaration that is being parsed.
 
     Args:
-        subject: whose declaration it is, for messages.
+        subject: the owner of the declaration, for messages.
         text: the declaration.
     """
 
@@ -33,13 +33,13 @@ class Reader:
         self.subject, self.text, self.position = subject, text, 0
 
     def skip(self) -> int:
-        """Goes on to what is no space; where that is."""
+        """Skip white space and return the position."""
         while self.position < len(self.text) and self.text[self.position].isspace():
             self.position += 1
         return self.position
 
     def found(self, pattern: re.Pattern[str]) -> str:
-        """What stands here, where it matches, which is taken; else nothing."""
+        """Return and consume the text that matches at the position; else return ""."""
         match = pattern.match(self.text, self.skip())
         if match is None:
             return ""
@@ -47,28 +47,28 @@ class Reader:
         return match[0]
 
     def takes(self, text: str) -> bool:
-        """Whether `text` stands here, which is taken."""
+        """Consume `text` if it is at the position, and return whether it was."""
         if not self.text.startswith(text, self.skip()):
             return False
         self.position += len(text)
         return True
 
     def expect(self, text: str, advice: str) -> None:
-        """Takes `text`; an error where it does not stand here."""
+        """Consume `text`; raise an error if it is not at the position."""
         if not self.takes(text):
             self.refuse(f"{text!r} is missing", advice)
 
     def name(self, advice: str) -> str:
-        """The name that stands here."""
+        """Read a name."""
         return self.found(NAME) or self.refuse("a name is missing", advice)
 
     @property
     def is_at_end(self) -> bool:
-        """Whether all is read."""
+        """True if all is read."""
         return self.skip() == len(self.text)
 
     def refuse(self, problem: str, advice: str, at: int | None = None) -> NoReturn:
-        """Raises AttributeValueError, which shows the place: default, here."""
+        """Raise AttributeValueError, which shows a position; default: the current one."""
         place = self.skip() if at is None else at
         line = self.text.replace("\n", " ")
         lines = [f"in {line!r}, at {line[place : place + 20]!r}" if place < len(line) else ""]
@@ -76,27 +76,27 @@ class Reader:
         raise explain(AttributeValueError, self.subject, problem, lines, advice)
 
     def number(self, advice: str) -> int | float:
-        """The number that stands here."""
+        """Read a number."""
         text = self.found(_NUMBER) or self.refuse("a number is missing", advice)
         return int(text) if re.fullmatch(r"[+-]?\d+", text) else float(text)
 
     def quoted(self, advice: str) -> str | bytes:
-        """The string that stands here in quotes."""
+        """Read a string in quotes."""
         at = self.skip()
         text = self.found(_STRING) or self.refuse("a string in quotes is missing", advice)
         try:
             value = ast.literal_eval(text)
         except (SyntaxError, ValueError):
-            self.refuse("the string has an escape that means nothing", advice, at)
+            self.refuse("the string has an invalid escape", advice, at)
         # Octal and hexadecimal escapes are bytes.
         if isinstance(value, str) and "\\" in text and not value.isascii():
             return ast.literal_eval(f"b{text}") if text.isascii() else value
         return value
 
     def value(self, advice: str) -> Any:
-        """A value in text format: number, string, word, `[...]`, or a message as a dict of lists.
+        """Read a value in text format: number, string, word, list, or message (a dict of lists).
 
-        What Python writes as a tuple is a list, too.
+        A Python tuple is read as a list.
         """
         at = self.skip()
         start = self.text[at : at + 1]

@@ -1,4 +1,4 @@
-"""What type checkers know of operations that are made of functions; nothing here runs."""
+"""Types of operations that are made from functions, for type checkers; nothing here runs."""
 
 from typing import Generic, ParamSpec, TypeVar
 
@@ -9,10 +9,10 @@ Result = TypeVar("Result")
 
 
 class OperationOf(RegisteredOperation, Generic[Parameters, Result]):
-    """What `custom_op` gives: the operation, called as the function."""
+    """The result of `custom_op`: the operation, which is called like the function."""
 
     __name__: str
 
     def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-        """The function's result."""
+        """Return the function's result."""
         raise NotImplementedError

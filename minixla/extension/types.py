@@ -1,4 +1,4 @@
-"""Element types by the names that declarations of operations use, and sets of them."""
+"""Element types, and sets of them, by the names in declarations of operations."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from minixla.core.element_types import ELEMENT_TYPES, F16, F32, F64, ElementType
 
 
 class ForeignType:
-    """A type that declarations may name, and that no array of XLA's has.
+    """A type that declarations may name, but that XLA's arrays cannot have.
 
     Attributes:
-        name: as in declarations, `string`.
-        reason: why there is none, and what to use instead.
+        name: the name in declarations, such as `string`.
+        reason: why it is missing, and what to use instead.
     """
 
     def __init__(self, name: str, reason: str) -> None:
@@ -37,7 +37,7 @@ QUANTIZED = tuple(
 )
 NUMBERS = tuple([kind for kind in ELEMENT_TYPES.values() if kind.kind != "pred"])
 
-#: The sets that have a name, by the names that each has.
+#: The named sets of types.
 SETS: dict[str, tuple[DeclaredType, ...]] = {
     "numbertype": (*NUMBERS, *QUANTIZED),
     "realnumbertype": tuple([kind for kind in NUMBERS if not kind.is_complex]),
@@ -49,7 +49,7 @@ ALIASES |= {"float32": "float", "float64": "double", "float16": "half"}
 
 
 def type_name(declared: DeclaredType) -> str:
-    """`float`: what a type is called in a declaration."""
+    """Return a type's name in a declaration, such as `float`."""
     if isinstance(declared, ForeignType):
         return declared.name
     return {F32: "float", F64: "double", F16: "half"}.get(declared, declared.dtype.name)
@@ -62,7 +62,7 @@ TYPES: dict[str, DeclaredType] = {
 
 
 def proto_name(declared: DeclaredType) -> str:
-    """`DT_FLOAT`: what a type is called in a default."""
+    """Return a type's name in a default, such as `DT_FLOAT`."""
     return f"DT_{type_name(declared).upper()}"
 
 
@@ -70,15 +70,15 @@ _BY_PROTO_NAME = {proto_name(kind): kind for kind in TYPES.values()}
 
 
 def type_named(name: str) -> DeclaredType | None:
-    """The type that a declaration or a default calls `name`; None where there is none."""
+    """Return the type with a name of declarations or defaults; None if it is unknown."""
     return _BY_PROTO_NAME.get(name) or TYPES.get(ALIASES.get(name, name))
 
 
 def declared_type(value: Any) -> DeclaredType:
-    """The type that a caller gives: a name as in declarations, or what `element_type` takes.
+    """Return the type for a name as in declarations, or for a value that `element_type` takes.
 
     Raises:
-        TypeError: it is none.
+        TypeError: it is not a type.
     """
     if isinstance(value, ForeignType):
         return value
@@ -87,5 +87,5 @@ def declared_type(value: Any) -> DeclaredType:
 
 
 def set_names(types: tuple[DeclaredType, ...]) -> str:
-    """`float, int32`: the types by name."""
+    """Return the names of types: `float, int32`."""
     return ", ".join(map(type_name, types))

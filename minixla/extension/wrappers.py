@@ -1,4 +1,4 @@
-"""The function of an operation that users call, made from its declarations."""
+"""The function of an operation that users call, created from its declarations."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def python_name(name: str) -> str:
 
 
 def given_attributes(definition: Definition) -> list[AttributeDeclaration]:
-    """The attributes that are parameters, those without a default first."""
+    """Return the attributes that are parameters, those without a default first."""
     attributes = definition.attributes.values()
     settable = [attribute for attribute in attributes if attribute.name not in definition.inferred]
     return sorted(settable, key=lambda attribute: attribute.default is not REQUIRED)
@@ -75,7 +75,7 @@ def parameter_names(definition: Definition) -> dict[str, str]:
 
 
 class Wrapper:
-    """What the function of an operation does with its arguments."""
+    """The handling of arguments in the function of an operation."""
 
     def __init__(self, kind: type[CustomOperation], definition: Definition) -> None:
         self.kind, self.definition = kind, definition
@@ -86,11 +86,11 @@ class Wrapper:
         name = python_name(definition.name)
         self.result: Any = namedtuple(name, several) if len(several) > 1 else None
         self.given = given_attributes(definition)
-        #: Makes the results of an operation on operands of some shapes a pytree.
+        #: Turns the results of an operation on operands of some shapes into a pytree.
         self.rebuild: Callable[[CustomOperation, Sequence[Any], Any], Any] | None = None
 
     def __call__(self, inputs: Sequence[Any], values: Sequence[Any]) -> Any:
-        """The operation's results."""
+        """Return the operation's results."""
         subject, definition = self.kind.builder_name, self.definition
         arguments, fields = definition.inputs.values(), self.kind.field_names
         named = {fields[attribute.name]: v for attribute, v in zip(self.given, values, strict=True)}
@@ -120,7 +120,7 @@ class Wrapper:
             types = find(asked, shapes)
             named |= {fields[name]: kind for name, kind in types.items()}
             rebuild = self.rebuild and partial(self.rebuild, asked, shapes)
-        if len(named) == len(fields):  # found sooner than by names
+        if len(named) == len(fields):  # faster than by names
             operation = self.kind(*[named[field] for field in fields.values()])
         else:
             operation = self.kind(**named)
@@ -132,7 +132,7 @@ class Wrapper:
         return list(results) if self.gives_list else results
 
     def inferred(self, inputs: Sequence[Any]) -> dict[str, Any]:
-        """The attributes that follow from the inputs, values or their Shapes."""
+        """Return the attributes that follow from the inputs, which are values or Shapes."""
         definition, inferred_values = self.definition, dict[str, Any]()
         origin: dict[str, ArgumentDeclaration] = {}
 
@@ -188,7 +188,7 @@ class Wrapper:
         return f"It is declared as `{self.definition.attributes[name]}`."
 
     def _check(self, name: str, value: Any, argument: ArgumentDeclaration) -> None:
-        """Refuses a type or number that the attribute which follows from it cannot have."""
+        """Reject a type or number that the attribute which follows from it cannot have."""
         try:
             self.definition.attributes[name].kind.canonical(value)
         except MinixlaError:
@@ -203,7 +203,7 @@ class Wrapper:
             raise explain(kind, self.kind.builder_name, problem, lines, advice) from None
 
     def function(self, module: str) -> Callable[..., Any]:
-        """The function: inputs in order, then the attributes that do not follow from them."""
+        """Return the function of the inputs in order, then of attributes that do not follow."""
         python_names = parameter_names(self.definition)
         inputs = [python_names[value] for value in self.definition.inputs]
         names = [python_names[attribute.name] for attribute in self.given]
@@ -229,7 +229,7 @@ class Wrapper:
 
 
 def documentation(definition: Definition, text: str) -> str:
-    """The docstring of an operation: the author's text, and what the declarations say."""
+    """Return the docstring of an operation: the author's text, and the declarations."""
     summary, entries = _entries(definition, text)
     parameters, results = parameter_names(definition), distinct_names(definition.outputs)
     lines = [summary or f"The operation {definition.name}.", ""]
@@ -258,7 +258,7 @@ def documentation(definition: Definition, text: str) -> str:
 
 
 def _entries(definition: Definition, text: str) -> tuple[str, dict[str, str]]:
-    """The text in front of entries `name: text`, and these.
+    """Split a text into the part before entries `name: text`, and these entries.
 
     Raises:
         AttributeValueError: an entry names nothing that is declared.

@@ -1,9 +1,9 @@
 """Building blocks of neural networks: activations, normalisation, convolution, pooling, losses.
 
-Functions that `jax.nn` has too take its arguments and give its results.
+Functions that also exist in `jax.nn` take the same arguments and return the same results.
 """
 
-# ruff: noqa: F401, F403 - `offered` says what is offered
+# ruff: noqa: F401, F403 - `offered` lists the public names
 
 from jax.nn import get_scaled_dot_general_config, scaled_dot_general
 

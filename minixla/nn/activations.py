@@ -1,4 +1,4 @@
-"""Activations: element-wise functions of floats, whose results are weakly typed where x is."""
+"""Activations: element-wise functions of floats. Results are weakly typed if x is."""
 
 import math
 from collections.abc import Callable
@@ -34,9 +34,9 @@ Raises:
 
 
 def _activation(adjust: Adjustment) -> Callable[[_Activation], _Activation]:
-    """Return a decorator for element-wise functions: `adjust` converts the type of `x`.
+    """Return a decorator for element-wise functions; `adjust` converts the type of `x`.
 
-    Sections that docstrings leave out are those of `_SHARED`.
+    `_SHARED` supplies the sections that docstrings omit.
     """
 
     def made(function: _Activation) -> _Activation:
@@ -71,7 +71,7 @@ def identity(x: ArrayLike) -> Array:
     return lifted(x)
 
 
-# Piecewise linear. The ends of the pieces are where JAX has them, so derivatives there agree.
+# Piecewise linear functions. Pieces end where JAX's do, so that derivatives there agree.
 
 
 @_of_numbers
@@ -86,7 +86,7 @@ def relu(x: ArrayLike) -> Array:
         Array([0., 3.], dtype=float32)
     """
     x = lifted(x)
-    # Not np.maximum: its derivative at the tie is 1/2.
+    # np.maximum would have derivative 1/2 at the tie.
     return ops.select(x <= 0, full_like(x, 0), x)
 
 
@@ -166,7 +166,7 @@ def softplus(x: ArrayLike) -> Array:
         Array([  0.6931472, 100.       ], dtype=float32)
     """
     x = lifted(x)
-    # The larger exponent is taken out. Selections, unlike abs, have the right derivatives at 0.
+    # Take out the larger exponent. Selections, unlike abs, have the right derivatives at 0.
     is_above = x > 0
     rest = ops.log1p(ops.exp(ops.select(is_above, -x, x)))
     return ops.select(is_above, x, full_like(x, 0)) + rest
@@ -203,7 +203,7 @@ def silu(x: ArrayLike) -> Array:
         Array([0.      , 1.761594], dtype=float32)
     """
     x = lifted(x)
-    # In f16 the logistic function may be denormal where the product is not.
+    # In f16 the logistic function may be denormal although the product is not.
     return in_f32(lambda x: x * ops.logistic(x), x)
 
 
@@ -218,7 +218,7 @@ def mish(x: ArrayLike) -> Array:
         >>> mx.nn.mish(np.float32([0, 2]))
         Array([0.      , 1.943959], dtype=float32)
     """
-    # From 400 on tanh is 1; far beyond 400, derivatives would be 0 times infinity.
+    # From 400 on tanh is 1. Far beyond 400, derivatives would be 0 times infinity.
     return np.multiply(x, np.tanh(softplus(np.minimum(x, 400))))
 
 
@@ -281,7 +281,7 @@ def selu(x: ArrayLike) -> Array:
 
 
 def _negative_part(x: Any) -> Any:
-    """min(x, 0): in a branch that is not taken, exp must not overflow into the derivative."""
+    """Compute min(x, 0), so that exp cannot overflow into the derivative where x > 0."""
     return ops.select(x > 0, full_like(x, 0), x)
 
 
@@ -297,10 +297,10 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
         Array([-0.15865526,  2.9959502 ], dtype=float32)
     """
     kind = kind_of(x)
-    # 16 bits would keep few digits of exponents, which are far from 0 where x is negative.
+    # 16 bits would keep few digits of exponents, which are far from 0 for negative x.
     wide = convert(x, F32) if kind.bits < 32 else x
     if approximate:
-        # Of x + 0.044715 * x**3, as fewer products and derivatives of them.
+        # This is x + 0.044715 * x**3, factored for fewer products and derivatives.
         slope = math.sqrt(2 / math.pi)
         # Beyond 25 the factor is 0 or 1; an infinite square would make the derivative NaN.
         near = ops.clamp(full_like(wide, -25), wide, full_like(wide, 25))
@@ -322,7 +322,7 @@ def sparse_plus(x: ArrayLike) -> Array:
         Array([0.  , 0.25, 2.  ], dtype=float32)
     """
     x = lifted(x)
-    # In a branch that is not taken the square must not overflow into the derivative.
+    # The square must not overflow into the derivative in a branch that is not taken.
     inner = ops.select(abs(x) >= 1, full_like(x, 0), x) + 1
     outer = ops.select(x <= -1, full_like(x, 0), inner * inner / 4)
     return ops.select(x >= 1, x, outer)
@@ -359,7 +359,7 @@ def _log1mexp(x: Any) -> Any:
 
 @_log1mexp.defjvp
 def _log1mexp_jvp(primals: Any, tangents: Any) -> Any:
-    # Not 1 / expm1(x), whose own derivative is NaN where exp(x) is infinite.
+    # 1 / expm1(x) would have a derivative that is NaN where exp(x) is infinite.
     return _log1mexp(*primals), tangents[0] * (ops.exp(-primals[0]) / -ops.expm1(-primals[0]))
 
 
@@ -388,7 +388,7 @@ def _squareplus_of(x: Any, b: Any) -> Any:
     return np.where(x < 0, b / 4 / above, above)  # below 0 the sum would cancel
 
 
-# These derivatives have derivatives that are not differences of large numbers.
+# Their derivatives are not differences of large numbers.
 _slope_of_squareplus = with_derivatives(
     lambda x, b: _squareplus_of(x, b) / _radius(x, b),
     lambda y, x, b: b / 2 / _radius(x, b) / _radius(x, b) / _radius(x, b),
@@ -422,7 +422,7 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
     x = lifted(x)
     place = axis_of(axis, x.ndim, "glu")
     if x.shape[place] % 2:
-        problem, details = "the dimension cannot be cut into halves", f"x has dimensions {x.shape}"
+        problem, details = "the dimension has an odd size", f"x has dimensions {x.shape}"
         raise shape_error("glu", problem, "Its size must be even.", details, axis=axis)
     value, gate = np.split(x, 2, place)
     return value * ops.logistic(gate)

@@ -107,7 +107,7 @@ def max_pool(
         `[batch..., positions..., features]`.
 
     Raises:
-        ShapeError: the inputs have no dimension for the features, or no such spatial dimensions.
+        ShapeError: the inputs lack the dimension of the features, or a spatial dimension.
         ShapeError, AttributeValueError: see `minixla_ops.reduce_window`.
 
     Example:
@@ -167,7 +167,7 @@ def _pool(
     leading = shape.rank - 1 - len(window)
     if leading < 0:
         problem = f"a window of {len(window)} dimensions does not fit"
-        advice = "The window covers the spatial dimensions, which stand before the features."
+        advice = "The window covers the spatial dimensions, which precede the features."
         details = f"window_shape {window}", f"inputs {shape}"
         raise operands.shape_error(subject, problem, advice, *details)
     steps = (1,) * len(window) if strides is None else tuple(strides)
@@ -315,7 +315,7 @@ def standardize(
         mean: used in place of the mean over `axis`.
         variance: used in place of the variance over `axis`.
         epsilon: added to the variance.
-        where: which elements count for the mean and the variance.
+        where: booleans, true for elements that count for the mean and the variance.
         algorithm: how to compute the variance. `fast` is the mean of the squares minus the square
             of the mean, which cancels if the mean is large. `stable` is the mean of the squared
             distances.
@@ -387,7 +387,7 @@ def scaled_matmul(
             pairs = zip(wide[:2], wide[2:], strict=True)
             scaled = [x * np.repeat(scale, k // blocks, -1) for x, scale in pairs]
             return convert(np.einsum("bmk,bnk->bmn", *scaled), kind)
-    problem = "the operands do not fit each other"
+    problem = "the shapes of the operands do not match"
     names = ("lhs", "rhs", "lhs_scales", "rhs_scales")
     details = [f"{name} {shape}" for name, shape in zip(names, shapes, strict=True)]
     advice = "Give lhs [batch, m, k], rhs [batch, n, k], lhs_scales [batch, m, blocks] and "
@@ -396,7 +396,7 @@ def scaled_matmul(
 
 
 def _along(axes: tuple[int, ...], parameter: Any, sizes: tuple[int, ...], name: str) -> Any:
-    """A parameter of the normalised dimensions, repeated along all others."""
+    """Repeat a parameter of the normalised dimensions along all others."""
     dimensions = operand_shape(parameter, "layer_norm").dimensions
     if dimensions != tuple([sizes[axis] for axis in axes]):
         problem = f"{name} does not fit the normalised dimensions"

@@ -1,4 +1,4 @@
-"""Sums of exponentials along axes, without overflow, and what they are for: attention, losses."""
+"""Sums of exponentials along axes, without overflow, and their uses in attention and losses."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ from minixla_ops.elementwise.promotion import inexact_type
 _SHARED = """
 Args:
     x: an array; integers become floats.
-    where: which elements take part.
+    where: booleans, true for elements that take part.
 
 Raises:
     ValueError: an argument is not an array, or has an unsuitable shape or element type. The error
@@ -36,7 +36,7 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
 
     Args:
         axis: the dimension or dimensions that sum to 1; None for all.
-        where: which elements take part; the others give 0.
+        where: booleans, true for elements that take part; the others give 0.
 
     Returns:
         An array with the shape of `x`.
@@ -57,7 +57,7 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -
 
     Args:
         axis: the dimension or dimensions over which probabilities sum to 1; None for all.
-        where: which elements take part; the others give -inf.
+        where: booleans, true for elements that take part; the others give -inf.
 
     Returns:
         An array with the shape of `x`.
@@ -163,7 +163,7 @@ def logmeanexp(
 
 
 def _taking_part(x: Any, axis: Axis, where: Any, subject: str) -> tuple[Any, tuple[int, ...]]:
-    """`x` as floats with -inf for what `where` leaves out, and the axes counted from the front."""
+    """Return `x` as floats with -inf where `where` is false, and axes counted from the front."""
     x = inexact_operand(x, subject)
     if where is not None:
         x = np.where(where, x, -math.inf)
@@ -171,7 +171,7 @@ def _taking_part(x: Any, axis: Axis, where: Any, subject: str) -> tuple[Any, tup
 
 
 def _top(x: Any, axes: tuple[int, ...]) -> Any:
-    """The maximum, which derivatives need not know: it cancels."""
+    """Return the maximum as a constant, because it cancels in derivatives."""
     is_empty = 0 in [x.shape[axis] for axis in axes]
     return stop_gradient(np.max(x, axes, initial=-math.inf if is_empty else None))
 
@@ -291,7 +291,7 @@ def dot_product_attention(
     scores = scores * (1 / math.sqrt(size) if scale is None else scale)
     if bias is not None:
         scores = convert(scores + bias, wide)
-    # Not -inf: a query that sees nothing gets the mean of all values, not NaN.
+    # Not -inf, so that a query that sees nothing gets the mean of all values, not NaN.
     lowest = -0.7 * float(np.finfo(wide.dtype).max)
     for seen in (mask, *_seen(length, positions, is_causal, local_window_size)):
         if seen is not None:
@@ -315,7 +315,7 @@ def dot_product_attention(
 
 
 def _seen(length: int, positions: int, is_causal: bool, window: Any) -> Iterator[Any]:
-    """Which positions each query sees, by each rule that says so."""
+    """Yield masks of the positions that each query sees, one for each rule."""
     if is_causal:
         yield np.tri(length, positions, dtype=bool)
     if window is not None:
@@ -325,11 +325,11 @@ def _seen(length: int, positions: int, is_causal: bool, window: Any) -> Iterator
 
 
 def _lengths(name: str, lengths: Any, batch: Sequence[int]) -> Any:
-    """Lengths of the members of a batch, as an array that broadcasts with scores."""
+    """Return lengths of the batch elements as an array that broadcasts with scores."""
     shape = operand_shape(lengths, "dot_product_attention")
     if shape.dimensions != (tuple(batch) or (1,)):
         problem = f"{name}_seq_lengths does not fit the batch"
-        advice = "Give one length for each member of the batch; without a batch an array of one."
+        advice = "Give one length for each batch element; without a batch, an array of one."
         details = [f"{name}_seq_lengths {shape}", f"the batch has dimensions {tuple(batch)}"]
         raise operands.shape_error("dot_product_attention", problem, advice, *details)
     return np.reshape(lengths, (*batch, 1, 1, 1))
@@ -364,7 +364,7 @@ def one_hot(
 
 
 def _is_class(x: Any, count: int, axis: int, subject: str) -> Any:
-    """Whether each number names each class, along a new axis."""
+    """Test whether each number names each class, along a new axis."""
     shape = operand_shape(x, subject)
     if shape.element_type.kind == "pred":
         problem, advice = "x does not hold numbers", "Convert it: x.astype(mx.numpy.int32)."
@@ -375,7 +375,7 @@ def _is_class(x: Any, count: int, axis: int, subject: str) -> Any:
     kind = shape.element_type
     is_few = kind.is_integer and count <= 1 << (kind.bits - (kind.kind == "signed"))
     if kind.bits < 32 and not is_few:
-        kind = S32 if kind.is_integer else F32  # which hold all numbers of the classes
+        kind = S32 if kind.is_integer else F32  # large enough for all classes
         x = convert(x, kind)
     sizes = (*shape.dimensions[:place], count, *shape.dimensions[place:])
     spread = broadcast_to(np.expand_dims(x, place), sizes)
@@ -386,7 +386,7 @@ def _is_class(x: Any, count: int, axis: int, subject: str) -> Any:
 def cross_entropy(logits: ArrayLike, labels: ArrayLike, axis: int = -1) -> Array:
     """Compute the cross-entropy of softmax(logits) and the labels, one value for each example.
 
-    minixla: `log_softmax` and a choice.
+    minixla: `log_softmax` and a selection.
 
     Args:
         logits: unnormalised log-probabilities of the classes along `axis`.
@@ -415,7 +415,7 @@ def cross_entropy(logits: ArrayLike, labels: ArrayLike, axis: int = -1) -> Array
         and label_shape.dimensions == sizes[:place] + sizes[place + 1 :]
     ):
         is_label = _is_class(labels, sizes[place], place, "cross_entropy")
-        # Not a product: classes ruled out by logits of -inf must not give 0 * inf.
+        # Select instead of multiplying, because logits of -inf would give 0 * inf.
         chosen = np.where(is_label, log_probabilities, 0)
     elif label_shape.dimensions == sizes:
         chosen = labels * log_probabilities

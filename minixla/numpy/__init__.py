@@ -1,11 +1,12 @@
-"""NumPy's rules on top of the strict operations: the functions of jax.numpy.
+"""NumPy-style functions on top of the strict operations, with the API of jax.numpy.
 
-Broadcasting is NumPy's, type promotion JAX's. Functions take tracers, arrays and numbers; given
-nothing that is traced they compute at once and return JAX arrays (in `mx.reference`, NumPy's).
-What they refuse are the errors of `minixla.core.errors`. In examples `np` is this package.
+Broadcasting follows NumPy, and type promotion follows JAX. Functions accept tracers, arrays and
+numbers. Without tracers they compute at once and return JAX arrays, or NumPy arrays in
+`mx.reference`. Invalid arguments raise the errors of `minixla.core.errors`. In examples `np` is
+this package.
 """
 
-# ruff: noqa: F401, F403 - `offered` says what is offered
+# ruff: noqa: F401, F403 - `offered` lists the public names
 
 import importlib as _importlib
 import typing as _typing
@@ -43,7 +44,7 @@ if _typing.TYPE_CHECKING:
     from minixla.numpy.inverses import *
     from minixla.numpy.sets import *
 
-# Modules that load when one of their functions is first used, and the names of the functions.
+# Modules that load when one of their functions is first used, and the names of these functions.
 _LATE = {
     "convolutions": ["convolve", "correlate"],
     "distributions": ["histogram", "histogram2d", "histogramdd", "median", "nanmedian"],

@@ -1,4 +1,4 @@
-"""What tracers have of arrays: methods, attributes and NumPy's protocols, put on Tracer."""
+"""Methods, attributes and NumPy protocols of arrays, which are installed on Tracer."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from minixla.numpy.ufuncs import FOLDS
 
 def _members(self: Any) -> Iterator[Any]:
     if not self.ndim:
-        advice = "Only arrays with dimensions have some; mx.fori_loop counts to a traced number."
-        raise shape_error("iteration", "a scalar has no members", advice, f"the value is {self!r}")
+        advice = "Iterate over an array with dimensions, or use mx.fori_loop with a traced count."
+        raise shape_error("iteration", "a scalar is not iterable", advice, f"the value is {self!r}")
     return iter(mnp.unstack(self))
 
 
 def _with_sizes(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that takes its sequence of integers as one argument or as several."""
+    """Return a method that takes its integers as one sequence or as separate arguments."""
 
     def method(self: Tracer, *args: Any, **kwargs: Any) -> Any:
         return function(self, *(args if len(args) < 2 else [args]), **kwargs)
@@ -40,14 +40,14 @@ def _with_sizes(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _round(self: Any, ndigits: int | None = None) -> Any:
-    """Python's round: to so many decimals, or to the nearest integer as an array of integers."""
+    """Round to `ndigits` decimals; without it, to the nearest integers, as an integer array."""
     return mnp.astype(mnp.round(self), int) if ndigits is None else mnp.round(self, ndigits)
 
 
 def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
-    """The same bits as elements of another type; the last axis is longer or shorter for it."""
+    """Reinterpret the bits as elements of another type; the last axis grows or shrinks to fit."""
     if type is not None:
-        raise shape_error("view", "type is not supported", "Give a dtype.")
+        raise shape_error("view", "type is not supported", "Pass a dtype.")
     kind_of_array, kind = (
         kind_of(self),
         kind_of(self) if dtype is None else requested_type(dtype, "view"),
@@ -61,21 +61,21 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
         parts = _view(self, kind.real)
         parts = mnp.reshape(parts, (*parts.shape[:-1], -1, 2))
         return ops.complex(parts[..., 0], parts[..., 1])
-    if "pred" in (kind_of_array.kind, kind.kind):  # which XLA has one bit of
+    if "pred" in (kind_of_array.kind, kind.kind):  # XLA stores a pred as one bit
         byte = mnp.astype(self, "uint8") if kind_of_array.kind == "pred" else _view(self, "uint8")
         return byte != 0 if kind.kind == "pred" else _view(byte, kind)
     ratio, sizes = kind.bits // kind_of_array.bits, self.shape
     if kind.bits > kind_of_array.bits:
         if not sizes or sizes[-1] % ratio:
-            problem = f"the last axis of {self!r} holds no whole number of elements of {kind}"
-            raise shape_error("view", problem, "Take another type, or pad it.")
+            problem = f"the last axis of {self!r} does not divide into elements of {kind}"
+            raise shape_error("view", problem, "Use another dtype, or pad the last axis.")
         self = mnp.reshape(self, (*sizes[:-1], sizes[-1] // ratio, ratio))
     viewed = ops.bitcast_convert_type(self, kind)
     return mnp.reshape(viewed, (*sizes[:-1], -1)) if kind.bits < kind_of_array.bits else viewed
 
 
 def _byteswap(self: Any, inplace: bool = False) -> Any:
-    """The elements with their bytes in the opposite order."""
+    """Reverse the bytes of each element."""
     refuse_in_place("byteswap", inplace)
     if self.dtype.itemsize == 1:
         return self
@@ -85,12 +85,12 @@ def _byteswap(self: Any, inplace: bool = False) -> Any:
 
 
 def _to_device(self: Tracer, device: Any, *, stream: None = None) -> Any:
-    """The array on a device, or laid out by a sharding."""
+    """Move the array to a device, or shard it."""
     return transforms().layouts.placed(self, device)
 
 
 def _refuse_assignment(self: Tracer, index: Any, value: Any) -> None:
-    """Raises AssignmentError: arrays do not change."""
+    """Raise AssignmentError: arrays do not change."""
     node, parent = _running(find_source())
     update = "x = x.at[index].set(value)"
     if isinstance(node, ast.Subscript) and isinstance(parent, (ast.Assign, ast.AugAssign)):
@@ -104,22 +104,22 @@ def _refuse_assignment(self: Tracer, index: Any, value: Any) -> None:
 
 
 def _running(source: Source | None) -> tuple[Any, Any]:
-    """The expression that is running at a line, and what it is part of."""
+    """Return the expression that runs at a source line, and its parent."""
     expression = running_expression(source)
     parents = expression.parents if expression else None
     return expression and expression.node, parents and parents[0]
 
 
-# NumPy's protocols: plain NumPy functions given a tracer become ours.
+# NumPy's protocols: a NumPy function called with a tracer runs the function of mx.numpy.
 
-# NumPy's names of keywords where ours, which are JAX's, differ.
+# Keywords that NumPy names differently from mx.numpy, whose names are JAX's.
 _KEYWORDS = {"clip": {"a_min": "min", "a_max": "max"}}
-# What stands for functions that JAX has not either.
+# Advice for NumPy functions that neither mx.numpy nor JAX supports, and their names.
 _ADVICE = {
-    "Ask for x.dtype": "common_type min_scalar_type",
+    "Use x.dtype": "common_type min_scalar_type",
     "Print it while the program runs, with mx.debug_print": "array2string",
     "Return the value and write it": "savetxt savez_compressed",
-    "The type of a result must be known: take mx.numpy.real(x)": "real_if_close",
+    "The type of a result must be known: use mx.numpy.real(x)": "real_if_close",
     "Traced values have no memory": "may_share_memory shares_memory",
     "Write x = mx.numpy.where(mask, y, x)": "copyto putmask",
     "XLA has no dates": "busday_count busday_offset datetime_as_string is_busday isnat",
@@ -129,7 +129,7 @@ _INSTEAD = {name: advice for advice, names in _ADVICE.items() for name in names.
 
 @cache
 def _ours(name: str, module: str = "numpy") -> Callable[..., Any] | None:
-    """Our function of the name that one in NumPy's module has, or None."""
+    """Return the mx.numpy function with the name of a function in a NumPy module, or None."""
     part = module.split(".")[1:2]
     namespace = getattr(mnp, part[0], None) if part else mnp
     return getattr(namespace, name) if name in getattr(namespace, "__all__", ()) else None
@@ -147,7 +147,7 @@ def _unsupported(name: str) -> NoReturn:
 
 
 def _array_ufunc(self: Tracer, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-    """Our function in place of a NumPy ufunc, or of its methods reduce, accumulate and outer."""
+    """Run our function for a NumPy ufunc, or for its method reduce, accumulate or outer."""
     name = ufunc.__name__
     if kwargs.get("out") is not None:
         node, _ = _running(state.source or find_source())
@@ -156,7 +156,7 @@ def _array_ufunc(self: Tracer, ufunc: Any, method: str, *inputs: Any, **kwargs: 
             changed = ast.BinOp(node.target, node.op, node.value)
             instead = f"write {text_of(node.target)} = {text_of(changed)}"
         advice = f"Traced values do not change arrays in place: {instead}."
-        _refuse(name, "its result cannot be put into out", advice)
+        _refuse(name, "the result cannot be written to out", advice)
     without_effect = ("out", "casting", "order", "subok")
     options = {key: value for key, value in kwargs.items() if key not in without_effect}
     dtype = options.pop("dtype", None)
@@ -185,7 +185,7 @@ def _meant(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _array_function(self: Tracer, func: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    """Our function in place of NumPy's of the same name."""
+    """Run our function with the name of a NumPy function."""
     name, module = func.__name__, func.__module__ or "numpy"
     path = f"{module.removeprefix('numpy').lstrip('.')}.{name}".lstrip(".")
     function = _ours(name, module) or _unsupported(path)
@@ -195,7 +195,7 @@ def _array_function(self: Tracer, func: Any, types: Any, args: Any, kwargs: dict
     unknown = [key for key in named if key not in parameters and "kwargs" not in parameters]
     if unknown:
         problem = f"the keyword {unknown[0]} is not supported for traced values"
-        _refuse(name, problem, f"The keywords of mx.numpy.{name} are those of jax.numpy.{name}.")
+        _refuse(name, problem, f"mx.numpy.{name} takes the keywords of jax.numpy.{name}.")
     return function(*args, **named)
 
 
@@ -205,7 +205,7 @@ def _parameters(function: Callable[..., Any]) -> frozenset[str]:
 
 
 def _array_namespace(self: Tracer, /, *, api_version: str | None = None) -> Any:
-    """`minixla.numpy`, for code written for the Python array API."""
+    """Return `minixla.numpy`, for code written for the Python array API."""
     if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
         raise ValueError(f"version {api_version!r} of the array API is not supported")
     return mnp
@@ -217,7 +217,7 @@ _SAME_AS_FUNCTIONS += "ptp sum choose nonzero searchsorted take sort argsort arg
 
 
 def install_on(kind: type[Tracer]) -> None:
-    """Gives a class of tracers the methods and attributes of arrays."""
+    """Add the methods and attributes of arrays to a class of tracers."""
     members: dict[str, Any] = {
         **{name: getattr(mnp, name) for name in _SAME_AS_FUNCTIONS.split()},
         "__getitem__": getitem,
@@ -234,7 +234,7 @@ def install_on(kind: type[Tracer]) -> None:
             condition, self, *args, **options
         ),
         "copy_to_host_async": lambda self: None,
-        # Not known while programs are traced; functions take None as their `device`.
+        # The device is unknown while tracing; functions accept None as their `device`.
         "device": property(lambda self: None),
         "flatten": mnp.ravel,
         "reshape": _with_sizes(mnp.reshape),

@@ -1,4 +1,4 @@
-"""Functions that move elements of arrays, for arrays of random keys too."""
+"""Random keys as arguments of functions that move elements of arrays."""
 
 import sys
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from minixla.core.tracebacks import hide_frames
 from minixla.engine.random_keys import KeyNumbers, is_key
 
 Function = Callable[..., Any]
-#: By the parameters that keys may be given for.
+#: Function names, by the parameters that accept keys.
 _OF_ELEMENTS = {
     "arrays": "concatenate stack",
     "a": "expand_dims moveaxis ravel repeat reshape squeeze swapaxes transpose",
@@ -24,7 +24,7 @@ _OF_ELEMENTS = {
 
 
 def install_on(functions: dict[str, Any]) -> None:
-    """Makes those of the array library that move elements take keys, where they are defined too."""
+    """Let the functions that move elements accept keys, also in the modules that define them."""
     for parameters, names in _OF_ELEMENTS.items():
         for name in names.split():
             home = sys.modules[functions[name].__module__]
@@ -33,13 +33,13 @@ def install_on(functions: dict[str, Any]) -> None:
 
 
 def _of_keys_too(function: Function, names: list[str]) -> Function:
-    """A function of arrays that takes keys for these parameters."""
+    """Return a function of arrays that also accepts keys for the given parameters."""
     declared = signature(function)
 
     def moved(*args: Any, **options: Any) -> Any:
         try:
             return function(*args, **options)
-        except Exception as error:  # as there is of keys: what takes none is not to wait for them
+        except Exception as error:  # keys raise; to check only now keeps other calls fast
             if any(map(_has_keys, (*args, *options.values()))):
                 result = _of_keys(function, declared.bind(*args, **options), names)
                 if result is not None:
@@ -51,14 +51,14 @@ def _of_keys_too(function: Function, names: list[str]) -> Function:
 
 
 def _has_keys(value: Any) -> bool:
-    # No deeper: lists may hold themselves.
+    # Check one level only, because lists may contain themselves.
     return any(map(is_key, value)) if isinstance(value, (list, tuple)) else is_key(value)
 
 
 def _of_keys(function: Function, bound: Any, names: list[str]) -> Any:
-    """What a function gives of keys, each number of which is moved as an element is.
+    """Apply a function to keys by mapping it over the words of the keys.
 
-    None where others than keys of one kind are given for the parameters.
+    Return None unless the values of all parameters are keys of one dtype.
     """
     values = {name: bound.arguments.get(name) for name in names}
     if not all(map(_has_keys, values.values())):

@@ -15,10 +15,10 @@ _SLIDING = """
 Args:
     a: a vector.
     v: a vector; both are converted to a common float or complex type.
-    mode: "full" for all sums, "same" for as many as the longer vector has elements, from the
-        middle, "valid" for those where the vectors overlap entirely.
+    mode: "full" for all sums; "same" for the central sums, as many as the longer vector has
+        elements; "valid" for the sums over complete overlaps.
     precision: DEFAULT, HIGH or HIGHEST; see `minixla_ops.conv_general_dilated`.
-    preferred_element_type: the type to sum in and return; integers then stay integers.
+    preferred_element_type: the type to accumulate in and return; integers then stay integers.
 
 Returns:
     A vector.

@@ -115,7 +115,7 @@ def asarray(
     Raises:
         ShapeError: `a` cannot be converted, or the lists are ragged.
         IntegerRangeError: a Python integer does not fit `dtype`.
-        AttributeValueError: `copy` is False, and `a` is not such an array.
+        AttributeValueError: `copy` is False, and `a` is not an array of that dtype.
 
     Example:
         >>> np.asarray([1, 2], dtype=float)
@@ -124,7 +124,7 @@ def asarray(
     made = array(a, dtype)
     if copy is False and getattr(a, "dtype", None) != made.dtype:
         advice = "Give an array of that dtype, or copy=None."
-        raise operands.value_error("asarray", "it cannot be made without a copy", advice, a=a)
+        raise operands.value_error("asarray", "the conversion needs a copy", advice, a=a)
     return made
 
 
@@ -322,11 +322,11 @@ def full_like(
 
 
 def _number(bound: Any) -> Any:
-    """A bound, which must be known, as a Python or NumPy scalar."""
+    """Return a bound, which must be known, as a Python or NumPy scalar."""
     if bound is None or isinstance(bound, (int, float)):
         return bound
     operand_shape(bound, "arange")
-    value = operands.concrete(bound, "arange", "Its bounds decide about its size: give numbers.")
+    value = operands.concrete(bound, "arange", "Bounds determine the size: pass numbers.")
     if value.ndim or np.iscomplexobj(value):
         problem, advice = "a bound is not a real number", "Give real scalars."
         raise operands.value_error("arange", problem, advice, bound=bound)

@@ -21,7 +21,7 @@ Args:
     axis: the axis, which is optional for vectors.
     dtype: the type to compute in and return; default: that of `x`; sums widen integers to the
         default type.
-    include_initial: whether the result of no elements comes first.
+    include_initial: whether the result starts with that of no elements (0, or 1 for products).
 
 Returns:
     An array with the shape of `x`, longer by one along the axis if `include_initial`.
@@ -32,7 +32,7 @@ Raises:
 
 
 def _window(x: Any, axis: int, monoid: str) -> Any:
-    """Running results of a monoid as one ReduceWindow, which XLA turns into a tree."""
+    """Compute running results of a monoid by one ReduceWindow, which XLA turns into a tree."""
     shape = operand_shape(x, "cumulative")
     size = shape.dimensions[axis]
     window = [size if at == axis else 1 for at in range(shape.rank)]
@@ -42,7 +42,7 @@ def _window(x: Any, axis: int, monoid: str) -> Any:
 
 
 def _cumulative(row: Row, a: Any, axis: int | None, dtype: Any, widens: bool = False) -> Any:
-    """Running results; `row.fold` makes them of an array and its axis."""
+    """Compute running results; `row.fold` computes them from an array and its axis."""
     name, run, _ = row
     own = kind_of(a, name)
     a, sizes, place = operands.along(mnp.atleast_1d(a), axis, name)
@@ -72,14 +72,14 @@ def _rule_of_products(axis: int, primals: Any, tangents: Any) -> Any:
 def _products(x: Any, axis: int) -> Any:
     if x.shape[axis] <= 64:
         return _products_in_order(x, axis)
-    if x.size <= 2000 or axis < x.ndim - 1:  # a branch takes longer
+    if x.size <= 2000 or axis < x.ndim - 1:  # a branch would take longer
         return _window(_until_zero(x, axis), axis, "mul")
     result = _window(x, axis, "mul")
     return mended(result, mnp.isnan(result), lambda: _window(_until_zero(x, axis), axis, "mul"))
 
 
 def _products_in_order(x: Any, axis: int) -> Any:
-    """Running products one by one, as XLA multiplies in a window of up to 16."""
+    """Compute running products in order, as XLA does within a window of up to 16."""
     first, *others = mnp.split(x, range(16, x.shape[axis], 16), axis)
     products = [_window(first, axis, "mul")]
     for other in others:
@@ -91,14 +91,14 @@ def _products_in_order(x: Any, axis: int) -> Any:
 
 
 def _until_zero(x: Any, axis: int) -> Any:
-    """x, but 0 times what follows a zero: products of later factors alone may overflow."""
+    """Return x times 0 from the first zero on, because products of later factors may overflow."""
     at = ops.iota(Shape(operands.default_int(), x.shape), axis)
     first = mnp.min(mnp.where(x == 0, at, x.shape[axis]), axis, keepdims=True)
     return mnp.where(at >= first, x * 0, x)
 
 
 def _factors(x: Any, y: Any) -> Any:
-    """The product of x and y; beside 0 one that has overflowed counts as finite."""
+    """Return the product of x and y; a factor that has overflowed counts as finite beside 0."""
     if kind_of(x).is_complex:
         return x * y
     most = float(mnp.finfo(kind_of(x).dtype).max)
@@ -203,8 +203,8 @@ def _running_from(row: Row, x: Any, axis: int | None, dtype: Any, include_initia
     name, _, initial = row
     rank = operand_shape(x, name).rank
     if rank == 0 or (axis is None and rank > 1):
-        problem = f"axis is not given for an array of {rank} dimensions"
-        raise operands.value_error(name, problem, "Only for a vector may it be left out.")
+        problem = f"axis is required for an array of {rank} dimensions"
+        raise operands.value_error(name, problem, "Only a vector may omit it.")
     result = _cumulative(row, x, axis, dtype, initial == 0)
     if include_initial:
         _, sizes, place = operands.along(result, axis, name)

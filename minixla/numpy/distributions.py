@@ -17,7 +17,7 @@ from minixla.numpy.shared_sections import PARAMETERS, REDUCED
 from minixla.typing import Array, ArrayLike
 from minixla_ops.elementwise.promotion import inexact_type
 
-# Where a quantile lies between the sorted elements, as offsets alpha and beta of its place.
+# The offsets alpha and beta that place a quantile between the sorted elements.
 # Source: Hyndman and Fan, Sample quantiles in statistical packages, 1996.
 _OFFSETS = {
     "interpolated_inverted_cdf": (0, 1),
@@ -29,7 +29,7 @@ _OFFSETS = {
     **dict.fromkeys(["inverted_cdf", "averaged_inverted_cdf"], (0, 1)),
     "closest_observation": (-1 / 2, 3 / 2),
 }
-# How much the upper neighbour counts, of the fraction of the place and the lower one's index.
+# The weight of the upper neighbour, from the fraction of the position and the lower index.
 _SHARES = {
     "lower": lambda xp, part, low: part * 0,
     "higher": lambda xp, part, low: xp.ceil(part),
@@ -42,7 +42,7 @@ _SHARES = {
 
 
 def _neighbours(xp: Any, method: str, count: Any, q: Any) -> tuple[Any, Any, Any]:
-    """The indices below and above a quantile, and how much the upper one counts."""
+    """Return the indices below and above a quantile, and the weight of the upper one."""
     alpha, beta = _OFFSETS[method]
     place = count * q + (alpha + q * (1 - alpha - beta) - 1)
     place = (count - 1) * q if alpha == beta == 1 else place
@@ -56,14 +56,13 @@ def _neighbours(xp: Any, method: str, count: Any, q: Any) -> tuple[Any, Any, Any
 _QUANTILES = """
 Args:
     a: an array; the result has its type, or float for integers.
-    q: a scalar from 0 to 1 (percentiles: to 100), or a vector of them, which is the first axis of
-        the result.
+    q: a scalar from 0 to 1 (0 to 100 for percentiles), or a vector of them, which becomes the
+        first axis of the result.
     method: the value between two elements: "linear", "lower", "higher", "midpoint", "nearest",
         "inverted_cdf", "averaged_inverted_cdf", "closest_observation",
         "interpolated_inverted_cdf", "hazen", "weibull", "median_unbiased" or "normal_unbiased",
         as in NumPy.
-    weights: the weights of elements: an array of the shape of `a`, or of its axes; only for the
-        method "inverted_cdf".
+    weights: an array with the shape of `a`, or of its axes; only for the method "inverted_cdf".
 
 Returns:
     An array with the shape of `q`, then that of `a` without the axes, or with size 1 there if
@@ -106,15 +105,15 @@ def _of_sorted(
     skips_nan: bool,
     is_vector: bool,
 ) -> Any:
-    """The quantiles for fractions, known or traced: a first axis, or one for the only fraction."""
+    """Compute the quantiles for fractions, known or traced; a vector of them adds a first axis."""
     refuse_complex(name, kind_of(a, name))
     kind = inexact_type(kind_of(a, name))
     work = operands.widened(kind)
     rows, axes = _rows(name, convert(a, kind), axis)
     count: Any = rows.shape[-1]
     if not count:
-        raise operands.index_error(name, "there is no element", "Check for size 0 first.")
-    # Of what is made of fractions the last axis is theirs.
+        raise operands.index_error(name, "the array is empty", "Check for size 0 first.")
+    # The last axis of every array computed from fractions is the axis of the fractions.
     fractions = np.array(known) if traced is None else lifted(convert(traced, work))
     order = mnp.argsort(rows)
     ordered = mnp.take_along_axis(rows, order, mode="clip")
@@ -122,7 +121,7 @@ def _of_sorted(
     is_bad = getitem(is_nan, (..., slice(0, 1) if skips_nan else slice(-1, None)))
     if weights is not None:
         if method != "inverted_cdf":
-            problem, advice = "weights need another method", 'Give method="inverted_cdf".'
+            problem, advice = "weights require another method", 'Give method="inverted_cdf".'
             raise operands.value_error(name, problem, advice, method=method)
         refuse_complex(name, kind_of(weights, name))
         weights = convert(operands.weights_for(name, a, weights, axis), work)
@@ -140,7 +139,7 @@ def _of_sorted(
         low, high, share = _neighbours(xp, method, count, fractions)
         share = convert(share, work)
         low, high = (_at(ordered, index, work) for index in (low, high))
-        # A neighbour that does not count may be infinite.
+        # A neighbour of weight 0 may be infinite.
         below = mnp.where(share == 1, 0, low * (1 - share))
         result = below + mnp.where(share == 0, 0, high * share)
     result = lifted(convert(mnp.where(is_bad, math.nan, result), kind))
@@ -150,7 +149,7 @@ def _of_sorted(
 
 
 def _rows(name: str, a: Any, axis: Axis) -> tuple[Any, tuple[int, ...]]:
-    """An array with axes made one, its last; and these axes."""
+    """Merge axes of an array into its last axis, and also return these axes."""
     shape = operand_shape(a, name)
     axes = operands.axes_of(axis, shape.rank, name)
     kept = [index for index in range(shape.rank) if index not in axes]
@@ -161,7 +160,7 @@ def _rows(name: str, a: Any, axis: Axis) -> tuple[Any, tuple[int, ...]]:
 
 
 def _fractions(name: str, q: Any, scale: float) -> Any:
-    """The vector q / scale: a tuple where it is known, so that places are computed in double."""
+    """Return the vector q / scale: a tuple if known, so that positions are computed in double."""
     refuse_complex(name, kind_of(np.asarray(q) if isinstance(q, (list, tuple)) else q, name))
     if isinstance(q, Tracer) or hasattr(q, "aval"):
         return mnp.clip(mnp.ravel(operands.inexact_operand(q, name)) / scale, 0, 1)
@@ -172,14 +171,14 @@ def _fractions(name: str, q: Any, scale: float) -> Any:
 
 
 def _at(rows: Any, index: Any, kind: Any) -> Any:
-    """The elements of rows at a vector of indices, or of one for each row."""
+    """Return the elements of rows at a vector of indices, or at one index for each row."""
     index = lifted(convert(index, operands.default_int()))
     index = mnp.expand_dims(index, range(rows.ndim - index.ndim))
     return convert(mnp.take_along_axis(rows, index, mode="clip"), kind)
 
 
 def _weighted(weights: Any, fractions: Any) -> Any:
-    """Where the running sum of the weights of rows reaches fractions of the whole."""
+    """Return the index at which running sums of weights reach fractions of their total."""
     sums = mnp.cumsum(weights, -1)
     wanted = mnp.expand_dims(fractions, -1) * getitem(sums, (..., None, slice(-1, None)))
     return mnp.sum(mnp.expand_dims(sums, -2) < wanted, -1)
@@ -329,27 +328,27 @@ def nanmedian(
 
 
 def _edges(name: str, a: Any, bins: Any, range: Any) -> Any:
-    """The edges of bins: given, or so many and one, equally far apart."""
+    """Return the edges of bins, which are given or equally spaced."""
     kind = inexact_type(kind_of(a, name))
     if isinstance(bins, str):
         problem = "bins must be a number or edges"
         raise operands.type_error(name, problem, "Compute the edges with NumPy.", bins=bins)
     shape = operands.shape_of_rank(bins, (0, 1), name, "Give a number, or a vector of edges.")
     if not shape.size:
-        raise operands.index_error(name, "there are no edges", "Give one or more.")
+        raise operands.index_error(name, "the vector of edges is empty", "Give one or more.")
     if shape.rank:
         edges = operands.known(bins)
         if edges is not None and not np.all(edges[:-1] <= edges[1:]):
             raise operands.value_error(name, "bins do not ascend", "Sort the edges.", bins=edges)
         return lifted(convert(bins, kind))
     if not (count := operands.static_size(bins, name, "bins")):
-        raise operands.value_error(name, "there are no bins", "Give 1 or more.", bins=bins)
+        raise operands.value_error(name, "the number of bins is 0", "Give 1 or more.", bins=bins)
     if range is None:
         range = (mnp.min(a), mnp.max(a)) if operand_shape(a, name).size else (0, 1)
     elif len(range := operands.listed(range)) != 2:
-        raise operands.value_error(name, "range is no pair", "Give the least and the greatest.")
+        raise operands.value_error(name, "range is not a pair", "Give the minimum and maximum.")
     elif not _may_ascend(*map(operands.known, range)):
-        problem, advice = "range does not ascend, or is not finite", "Give finite numbers."
+        problem, advice = "range is not ascending, or not finite", "Give finite numbers."
         raise operands.value_error(name, problem, advice, range=range)
     low, high = (lifted(convert(bound, kind)) for bound in range)
     widening = mnp.where(low == high, 0.5, 0.0)
@@ -363,13 +362,13 @@ def _may_ascend(low: Any, high: Any) -> bool:
 def _counted(
     columns: Sequence[Any], edges: Sequence[Any], weights: Any, density: bool | None
 ) -> Any:
-    """How many points are in each bin; a point's coordinates are in the columns."""
+    """Count the points in each bin; the columns hold the coordinates of the points."""
     sizes = [edge.shape[0] - 1 for edge in edges]
     counts = mnp.zeros(sizes, kind_of(weights))
     places = []
     for column, borders in zip(columns, edges, strict=True):
         bins_of_points = mnp.searchsorted(borders, column, "right")
-        # The last bin has both edges; what is in none, goes out of bounds.
+        # The last bin includes both edges; points outside all bins get an index out of bounds.
         bins_of_points = mnp.where(column == borders[-1], borders.shape[0] - 1, bins_of_points) - 1
         places.append(mnp.where(bins_of_points < 0, borders.shape[0], bins_of_points))
     counts = IndexUpdate(counts, tuple(places)).add(weights, mode="drop")
@@ -381,7 +380,7 @@ def _counted(
 
 
 def _points(name: str, points: Any, weights: Any) -> list[Any]:
-    """Points, and weights where there are some, as floats of one type."""
+    """Convert points, and weights if given, to floats of one type."""
     arrays = [points] if weights is None else [points, weights]
     return [operands.inexact_operand(x, name) for x in operands.convert_all(name, arrays)]
 
@@ -403,7 +402,7 @@ def histogram(
         bins: the number of bins of equal width, or the edges, an ascending vector.
         range: the first and the last edge; default: the minimum and the maximum.
         weights: the weights of the elements, an array of the shape of `a`.
-        density: whether to divide by the width of the bin and by the sum of all.
+        density: whether to divide by the width of the bin and by the total.
 
     Returns:
         The counts, of a float type, and the edges.
@@ -434,10 +433,10 @@ def histogramdd(
 
     Args:
         sample: a matrix with a point in each row.
-        bins: the number of bins of each axis, or for each axis this number or the edges.
+        bins: the number of bins for all axes, or a list with the number or the edges for each.
         range: for each axis None, or the first and the last edge.
         weights: the weights of the points.
-        density: whether to divide by the volume of the box and by the sum of all.
+        density: whether to divide by the volume of the box and by the total.
 
     Returns:
         The counts, with a dimension for each coordinate, and a list of edges.
@@ -456,7 +455,7 @@ def histogramdd(
     bins = [bins] * size if is_number else list(bins)
     ranges = [None] * size if range is None else operands.listed(range)
     if len(bins) != size or len(ranges) != size or amounts.shape != (count,):
-        problem = "bins, range or weights do not fit the points"
+        problem = "bins, range or weights do not match the points"
         details = dict(shape=points.shape, bins=bins, range=range, weights_shape=amounts.shape)
         advice = "Give bins and a range for each axis, and a weight for each point."
         raise operands.shape_error("histogramdd", problem, advice, **details)
@@ -482,7 +481,7 @@ def histogram2d(
         bins: the number of bins or the edges, for both axes or for each.
         range: for each axis None, or the first and the last edge.
         weights: the weights of the points.
-        density: whether to divide by the area of the rectangle and by the sum of all.
+        density: whether to divide by the area of the rectangle and by the total.
 
     Returns:
         An array [x, y] of counts, and the edges along x and y.

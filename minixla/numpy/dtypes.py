@@ -1,4 +1,4 @@
-"""NumPy's names for element types, what one may ask about them, and the constants."""
+"""NumPy's names for element types, queries about element types, and constants."""
 
 import math
 from collections.abc import Callable
@@ -29,7 +29,7 @@ character, flexible, object_ = np.character, np.flexible, np.object_
 
 
 class ScalarType:
-    """An element type under NumPy's name: stands for its `dtype`, and converts when called."""
+    """An element type under NumPy's name, which has a `dtype` and converts values when called."""
 
     __slots__ = ("__name__", "dtype")
 
@@ -38,7 +38,7 @@ class ScalarType:
         self.__name__ = name
 
     def __call__(self, x: Any = 0) -> Any:
-        """`x` as an array of this type."""
+        """Return `x` as an array of this type."""
         return creation.asarray(x, dtype=self.dtype)
 
     def __eq__(self, other: object) -> bool:
@@ -74,23 +74,23 @@ class _Arrays(type):
 
 
 class ndarray(metaclass=_Arrays):
-    """What arrays are instances of: traced values and JAX's. Functions make them, not this."""
+    """The class of traced values and JAX arrays. Functions create arrays; this class does not."""
 
     def __new__(cls, *_: Any) -> Any:
-        """Refuses."""
-        raise TypeError("arrays are made by functions such as mx.numpy.array and mx.numpy.zeros")
+        """Raise TypeError."""
+        raise TypeError("arrays are created by functions such as mx.numpy.array and mx.numpy.zeros")
 
 
-# What stands for a dtype. Some have attributes of the names that arrays have.
+# Types whose values denote a dtype. Some have attributes with the names that arrays have.
 _TYPES = (type, str, np.dtype, ScalarType, ElementType)
 
 
 def _type_of(value: Any) -> tuple[ElementType, bool]:
-    """The element type that an array or a dtype stands for, and whether it is weak."""
+    """Return the element type that an array or a dtype denotes, and whether it is weak."""
     if not isinstance(value, _TYPES):
         return operand_shape(value, "result_type").element_type, weak_type_of(value)
     kind = canonical_element_type(_element_type(value))
-    # By identity: NumPy's dtype of 64 bits is equal to Python's float.
+    # Compare by identity, because NumPy's 64-bit dtype equals Python's float.
     return kind, any(value is python_type for python_type in (int, float, complex))
 
 
@@ -98,7 +98,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def _of_dtypes(function: _Function) -> _Function:
-    """A function of dtypes that says which of its arguments none is."""
+    """Return a function of dtypes whose errors name the arguments."""
 
     @wraps(function)
     def called(*args: Any, **options: Any) -> Any:
@@ -107,8 +107,8 @@ def _of_dtypes(function: _Function) -> _Function:
         except MinixlaError:
             raise
         except (TypeError, ValueError) as error:
-            details, advice = [f"given {args}"], "Give such as mx.numpy.float32."
-            problem = f"an argument is no dtype, or of no such kind: {error}"
+            details, advice = [f"given {args}"], "Give a dtype such as mx.numpy.float32."
+            problem = f"an argument is not a dtype, or is of an unsupported kind: {error}"
             raise shape_error(function.__name__, problem, advice, *details) from None
 
     return cast(_Function, called)
@@ -132,7 +132,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
         dtype('float32')
     """
     if not arrays_and_dtypes:
-        raise shape_error("result_type", "no argument is given", "Give one or more.")
+        raise shape_error("result_type", "an argument is required", "Give one or more.")
     kind, _ = promotion.result_type([_type_of(dtype) for dtype in arrays_and_dtypes])
     return kind.dtype
 
@@ -156,7 +156,7 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> np.dtype:
     return promotion.result_type([_type_of(np.dtype(a)), _type_of(np.dtype(b))])[0].dtype
 
 
-# NumPy's class of each kind, its classes of several, and the array API's names of these.
+# NumPy's class for each kind, its classes for several, and the array API's names of kinds.
 _CLASSES = {"pred": np.bool_, "signed": signedinteger, "unsigned": unsignedinteger}
 _CLASSES |= {"float": floating, "complex": complexfloating}
 _ABSTRACT = {generic, number, integer, inexact, *_CLASSES.values()} - {np.bool_}
@@ -211,7 +211,7 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     if not isinstance(kind, str):
         return np.dtype(dtype) == np.dtype(kind)
     if kind not in _KINDS:
-        raise ValueError(f"{kind!r} is no kind of dtype; kinds are {', '.join(_KINDS)}")
+        raise ValueError(f"{kind!r} is not a kind of dtype; kinds are {', '.join(_KINDS)}")
     return issubdtype(np.dtype(dtype), _KINDS[kind])
 
 
@@ -236,7 +236,7 @@ def can_cast(from_: DTypeLike, to: DTypeLike, casting: Any = "safe") -> bool:
 
 
 def _dtype_of(value: Any) -> np.dtype:
-    """A dtype, or that of an array or a number."""
+    """Return a dtype, or the dtype of an array or a number."""
     if not isinstance(value, _TYPES):
         value = getattr(value, "dtype", type(value))
     return np.dtype(value)
@@ -281,23 +281,23 @@ def iinfo(int_type: DTypeLike) -> Any:
 
 
 class _Information:
-    """What code for the array API asks a namespace: types, devices, what it can."""
+    """The answers to queries of the array API about types, devices and capabilities."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Masks may be indices; sizes depend on values outside of programs alone."""
+        """Return what is supported: masks as indices, but no shapes that vary with traced values."""
         return {"boolean indexing": True, "data-dependent shapes": False, "max dimensions": 64}
 
     def default_device(self) -> None:
-        """None: JAX's."""
+        """Return None, which stands for JAX's default device."""
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype]:
-        """The types of what is made of Python's numbers."""
+        """Return the types of arrays created from Python scalars."""
         kinds = {"real floating": float, "complex floating": complex, "integral": int}
         defaults = {name: _type_of(kind)[0].dtype for name, kind in kinds.items()}
         return {**defaults, "indexing": defaults["integral"]}
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype]:
-        """The types that the array API knows, of a kind or several."""
+        """Return the types of the array API, optionally only those of some kinds."""
         names = ["bool", *[f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]]
         names += ["float32", "float64", "complex64", "complex128"]
         types = {name: canonical_element_type(_element_type(np.dtype(name))) for name in names}
@@ -311,14 +311,14 @@ class _Information:
         }
 
     def devices(self) -> list[Any]:
-        """All devices."""
-        import jax  # types alone load nothing
+        """Return all devices."""
+        import jax  # late: queries about types need not load it
 
         return jax.devices()
 
 
 def __array_namespace_info__() -> _Information:
-    """What code for the array API asks: `capabilities()`, `default_dtypes()`, `devices()` ..."""
+    """Return an object with `capabilities()`, `default_dtypes()`, `devices()` and `dtypes()`."""
     return _Information()
 
 

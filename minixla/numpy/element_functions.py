@@ -1,4 +1,4 @@
-"""What functions of elements are made of: promotion, weak types, names, own derivatives."""
+"""Helpers for element-wise functions: promotion, weak types, names, custom derivatives."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -32,22 +32,22 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def named(function: Function, name: str, text: str, module: str = "minixla.numpy") -> Any:
-    """`function` as a public one of this name and docstring, for those that tables make."""
+    """Return `function` with a public name and docstring, for functions made from tables."""
     function.__name__ = function.__qualname__ = name
     function.__module__, function.__doc__ = module, text
     return function
 
 
 class Row(NamedTuple):
-    """What a function of a family has of its own."""
+    """The differences between the functions of a family."""
 
-    name: str  # its public one
-    fold: Any = None  # the monoid, or the function, that its result is made by
-    filling: Any = None  # what stands in place of NaN; None where NaN counts
+    name: str  # the public name
+    fold: Any = None  # the monoid, or the function, that computes the result
+    filling: Any = None  # replaces NaN; None if NaN counts
 
 
 def placeable(*names: str) -> Callable[[_Function], _Function]:
-    """Let a function say where its result is to be, by the keywords `device` and `out_sharding`.
+    """Let a function place its result by the keywords `device` and `out_sharding`.
 
     Args:
         names: the keywords that the function declares; it need not read them.
@@ -80,10 +80,10 @@ def placeable(*names: str) -> Callable[[_Function], _Function]:
 def offered(
     namespace: dict[str, Any], also: Sequence[str] = (), hidden: Sequence[str] = ()
 ) -> list[str]:
-    """The names that a package offers, which stars have imported from its modules, and `also`.
+    """Return a package's public names: those that star imports took from its modules, and `also`.
 
-    They name what the modules define themselves (but the `hidden` ones, which hold nothing for
-    users), numbers, None or dtypes. What the modules have imported leaves the namespace.
+    They are the names of objects that the modules define (except `hidden` modules, which hold
+    helpers), numbers, None or dtypes. Names that the modules only import leave the namespace.
     """
     package = namespace["__name__"]
     helpers = [f"{package}.{module}" for module in hidden]
@@ -96,13 +96,13 @@ def offered(
     public = [(name, value) for name, value in namespace.items() if not name.startswith("_")]
     names = [name for name, value in public if name in also or is_own(value)]
     for name in {name for name, _ in public} - {*names}:
-        # The import system put submodules there.
+        # The import system adds submodules; keep them.
         if f"{package}.{name}" not in sys.modules:
             del namespace[name]
     return names
 
 
-# Decorators of element-wise functions. They complete docstrings by sections that all share.
+# Decorators of element-wise functions. They add shared sections to docstrings.
 
 
 def of_one(function: _Function) -> _Function:
@@ -118,7 +118,7 @@ def of_one(function: _Function) -> _Function:
 
 
 def of_two(function: _Function) -> _Function:
-    """Make a program of an operator of two operands."""
+    """Compile an operator of two operands as one program."""
     return one_program()(_with_sections(function, TWO_OPERANDS))
 
 
@@ -132,7 +132,7 @@ def of_promoted(
     """Make a function of two arrays of one shape and element type accept any two operands.
 
     Args:
-        adjust: converts their common type to that of the arrays.
+        adjust: maps the common type of the operands to the type of the arrays.
         is_real: whether complex operands raise an error.
 
     Returns:
@@ -157,7 +157,7 @@ _NOT_COMPLEX = "it is not defined for complex numbers", "Give their parts or abs
 
 
 def refuse_complex(name: str, kind: ElementType, how: tuple[str, str] = _NOT_COMPLEX) -> None:
-    """Raises ShapeError, saying the problem and the advice `how`, where a type is complex."""
+    """Raise ShapeError with `how`, a problem and advice, if an element type is complex."""
     if kind.is_complex:
         raise operands.shape_error(name, *how)
 
@@ -191,32 +191,32 @@ def of_inexact(is_real: bool = False) -> Callable[[_Function], _Function]:
 
 
 def by_parts(function: Callable[[Any], Any], x: Any) -> Any:
-    """`function` of a float array, or of both parts of a complex one."""
+    """Apply `function` to a float array, or to both parts of a complex one."""
     if kind_of(x).is_complex:
         return ops.complex(function(ops.real(x)), function(ops.imag(x)))
     return function(x)
 
 
 def either(of_reals: Function, of_complex: Function) -> Function:
-    """The function of an array that one of two is, by the kind of its elements."""
+    """Return a function that chooses one of two by the element type of its argument."""
     return lambda x: (of_complex if kind_of(x).is_complex else of_reals)(x)
 
 
-# Derivatives of their own, for functions where those of the formulas lose digits or are NaN.
+# Custom derivatives, for functions whose differentiated formulas lose digits or give NaN.
 
 
 @cache
 def with_rule(function: Function, rule: Function, nondiff_argnums: tuple[int, ...] = ()) -> Any:
-    """`function` with a derivative of its own, as `minixla.custom_jvp` takes it."""
+    """Give `function` a custom derivative, in the form that `minixla.custom_jvp` takes."""
     custom = transforms().custom_jvp(function, nondiff_argnums=nondiff_argnums)
     custom.defjvp(rule)
     return custom
 
 
 def with_derivatives(function: Function, *derivatives: Function | None) -> Function:
-    """`function` of arrays with derivatives of its own.
+    """Give `function` of arrays custom derivatives.
 
-    There is one for each operand, a function of the result and the operands, or None for zero.
+    There is one for each operand: a function of the result and the operands, or None for zero.
     """
 
     def rule(derivative: Function) -> Function:
@@ -232,13 +232,13 @@ def with_derivatives(function: Function, *derivatives: Function | None) -> Funct
 
 
 def mended(result: Any, is_wrong: Any, right: Callable[[], Any]) -> Any:
-    """`result` with what is `right` where it is wrong, which is computed where anything is."""
+    """Replace elements of `result` where `is_wrong`; compute `right` only if there are any."""
     branches = (lambda: ops.select(is_wrong, right(), result)), lambda: result
     return transforms().cond(mnp.any(is_wrong), *branches)
 
 
 def root(x: Any) -> Any:
-    """The square root of numbers >= 0; its derivative at 0 is 0."""
+    """Compute the square root of numbers >= 0; its derivative at 0 is 0."""
     is_zero = x == 0
     positive = ops.select(is_zero, ones_like(x), x)
     return ops.select(is_zero, full_like(x, 0), ops.sqrt(positive))

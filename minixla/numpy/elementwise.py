@@ -167,7 +167,7 @@ def _rounded(x: Any, decimals: int) -> Any:
     factor = shorthand.full_like(x, 10.0 ** math.fabs(decimals))
     scale, unscale = (ops.mul, ops.div) if decimals > 0 else (ops.div, ops.mul)
     scaled = scale(x, factor)
-    # What overflows has no decimals.
+    # A number that overflows when scaled has no decimals.
     rounded = unscale(ops.round_nearest_even(scaled), factor)
     return ops.select(ops.abs(scaled) == math.inf, x, rounded)
 

@@ -1,4 +1,4 @@
-"""What an index of an array says: a box known beforehand, or members that hold values."""
+"""Parsing of array indices: known boxes, and indices that hold values."""
 
 import operator
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ WHOLE = (None, None, None)
 
 
 def rejected(problem: str, index: Any, sizes: Sequence[int], advice: str) -> IndexingError:
-    """The error for an index that does not fit an array of `sizes`."""
+    """Return the error for an index that does not fit an array of `sizes`."""
     return explain(IndexingError, "indexing", problem, _given(index, sizes), advice)
 
 
@@ -27,7 +27,7 @@ def _given(index: Any, sizes: Sequence[int]) -> list[str]:
 
 
 def static_key(index: Any) -> tuple[Any, ...] | None:
-    """A hashable form of an index that is known; None where it holds a value or an array."""
+    """Return a known index in hashable form; None if it holds a value or an array."""
     members = index if type(index) is tuple else (index,)
     found: list[Any] = []
     for member in members:
@@ -54,14 +54,14 @@ def _bound(value: Any) -> int | None:
         return operator.index(value)
     except (TypeError, ConcretizationError):
         problem = "a bound of a slice is not an integer that is known when the function is traced"
-        advice = "The result's shape depends on it: use mx.ops.dynamic_slice, a box of a fixed "
-        advice += "size at a traced place, or mx.numpy.where with mx.numpy.arange as a mask."
+        advice = "The result's shape depends on it: use mx.ops.dynamic_slice for a box of fixed "
+        advice += "size at a traced position, or mx.numpy.where with mx.numpy.arange as a mask."
         details = [f"given {value!r}"]
         raise explain(ConcretizationError, "indexing", problem, details, advice) from None
 
 
 class Box(NamedTuple):
-    """What a static index takes: a box with strides, reversed axes, and the result's shape."""
+    """The elements that a known index selects: a box with strides, reversed axes and a shape."""
 
     starts: tuple[int, ...]
     limits: tuple[int, ...]
@@ -73,7 +73,7 @@ class Box(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def box_of(sizes: tuple[int, ...], key: tuple[Any, ...]) -> Box:
-    """The box of an array of `sizes` that a `static_key` names."""
+    """Return the box that a `static_key` selects from an array of `sizes`."""
     members = _expanded(key, sizes)
     boxes: list[tuple[int, ...]] = []
     reversed_axes, result, clamped = [], [], False
@@ -109,7 +109,7 @@ def _nothing_to_take(index: Any, sizes: Sequence[int]) -> IndexingError:
 
 
 def _expanded(members: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
-    """Index members with the ellipsis, and what is missing at the end, as whole slices."""
+    """Expand the ellipsis, and missing members at the end, into whole slices."""
     consumed = sum(member is not None and member is not Ellipsis for member in members)
     missing = len(sizes) - consumed
     if missing < 0:
@@ -128,22 +128,22 @@ def _expanded(members: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
 class Parsed(NamedTuple):
     """An index that holds values."""
 
-    sizes: tuple[int, ...]  # to give the operand first: True and False index axes of size 1 in it
-    layout: Sequence[int | None]  # the operand's axes in order, and None for each new one
-    values: dict[int, Any]  # for axes that are indexed by an integer or an array of integers
-    slices: dict[int, tuple[Any, Any, Any]]  # (start, stop, step) for those that are not whole
-    is_contiguous: bool  # whether no slice, None or ... is between integers and arrays
+    sizes: tuple[int, ...]  # The operand's shape after True and False add axes of size 1.
+    layout: Sequence[int | None]  # The operand's axes in order, and None for each new one.
+    values: dict[int, Any]  # By axis, the integer or the array of integers that indexes it.
+    slices: dict[int, tuple[Any, Any, Any]]  # By axis, (start, stop, step) if it is not whole.
+    is_contiguous: bool  # True if no slice, None or ... is between integers and arrays.
 
 
 def parse_index(index: Any, sizes: Sequence[int]) -> Parsed:
-    """The members of an index by axis; masks become arrays of indices."""
+    """Assign the members of an index to axes; masks become arrays of indices."""
     members = [_as_array(member) for member in (index if isinstance(index, tuple) else (index,))]
     shapes = [_index_shape(member, index, sizes) for member in members]
     plain: list[Any] = []
     for member, shape in zip(members, shapes, strict=True):
         is_axis = member is not None and member is not Ellipsis
         plain.extend([0] * _consumed(shape) if is_axis else [member])
-    # What `_expanded`, which checks the counts, puts in place of the ellipsis.
+    # These slices replace the ellipsis; `_expanded` checks the counts.
     missing = sum(member == WHOLE for member in _expanded(plain, sizes))
     if not any(member is Ellipsis for member in members):
         members, shapes = [*members, Ellipsis], [*shapes, None]
@@ -172,25 +172,25 @@ def parse_index(index: Any, sizes: Sequence[int]) -> Parsed:
 
 
 def _places(mask: Any, taken: Sequence[int], index: Any, sizes: Sequence[int]) -> list[np.ndarray]:
-    """Where a mask is true: an array of indices for each of its axes."""
-    advice = "How many elements a mask selects must be known: use mx.numpy.where(mask, x, y) or "
+    """Return the indices at which a mask is true: an array for each of its axes."""
+    advice = "The number of selected elements must be known: use mx.numpy.where(mask, x, y) or "
     values = concrete(mask, "indexing", f"{advice}x * mask instead of x[mask].")
     if values.ndim == 0:
         return [np.zeros(int(values), np.int32)]
     if values.shape != tuple(taken):
-        problem = f"a mask of shape {values.shape} is for axes of sizes {tuple(taken)}"
+        problem = f"a mask of shape {values.shape} does not fit axes of sizes {tuple(taken)}"
         advice = "A mask must have the shape of the axes that it selects from."
         raise rejected(problem, index, sizes, advice)
     return list(np.nonzero(values))
 
 
 def _consumed(shape: Shape | None) -> int:
-    """How many axes a slice (None) or a value of a shape is for."""
+    """Return the number of axes that a slice (None) or a value of a shape consumes."""
     return shape.rank if shape is not None and shape.element_type.kind == "pred" else 1
 
 
 def _as_array(member: Any) -> Any:
-    """A list as an array; an empty one as an array of integers."""
+    """Convert a list to an array; an empty list becomes an array of integers."""
     if not isinstance(member, (list, tuple)):
         return member
     made = from_members(member, None)
@@ -198,7 +198,7 @@ def _as_array(member: Any) -> Any:
 
 
 def _index_shape(member: Any, index: Any, sizes: Sequence[int]) -> Shape | None:
-    """The shape of a member that holds values; None of the others."""
+    """Return the shape of a member that holds values; None for others."""
     if member is None or member is Ellipsis or isinstance(member, slice):
         return None
     try:
@@ -206,14 +206,14 @@ def _index_shape(member: Any, index: Any, sizes: Sequence[int]) -> Shape | None:
     except ShapeError:
         shape = None
     if shape is None or shape.element_type.kind not in ("signed", "unsigned", "pred"):
-        problem = f"{type(member).__name__ if shape is None else shape} is no index"
+        problem = f"{type(member).__name__ if shape is None else shape} is not an index"
         advice = "Indices are integers, slices, None, ..., and arrays of integers or booleans."
         raise rejected(problem, index, sizes, advice)
     return shape
 
 
 def unwrapped(index: Any, sizes: Sequence[int], beyond: int) -> Any:
-    """An index that has `beyond` in place of negative integers: none counts from an axis' end."""
+    """Replace negative integers in an index by `beyond`, so that they do not count from the end."""
 
     def member(value: Any) -> Any:
         value = _as_array(value)

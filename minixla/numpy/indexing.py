@@ -1,7 +1,7 @@
-"""`array[index]`, NumPy's indexing, and `array.at[index]`: functional updates of what it names.
+"""`array[index]`, as NumPy indexes, and `array.at[index]`, functional updates at an index.
 
-Integers and slices that are known become Slice, Rev and Reshape; traced scalars a DynamicSlice;
-arrays of indices one Gather, in updates one Scatter.
+Known integers and slices become Slice, Rev and Reshape, and traced scalars a DynamicSlice. Arrays
+of indices become one Gather, or in updates one Scatter.
 """
 
 import math
@@ -35,7 +35,7 @@ from minixla_ops.programs.computations import extreme_of
 
 
 def getitem(array: Any, index: Any, mode: Any = None, fill_value: Any = None) -> Any:
-    """`array[index]`, as NumPy indexes; out of bounds is the nearest element, or see `get`."""
+    """Index an array as NumPy does; indices out of bounds are clamped, or see `mode` of `get`."""
     sizes = operand_shape(array, "indexing").dimensions
     key = static_key(index)
     if key is not None and mode != "fill":
@@ -70,7 +70,7 @@ def _apply_box(array: Any, sizes: tuple[int, ...], box: Box) -> Any:
 
 
 def _leading(index: Any, sizes: Sequence[int]) -> Parsed | None:
-    """The parsed form of the most common index, one traced array of integers; None for others."""
+    """Parse the most common index, one traced array of integers; return None for others."""
     if not isinstance(index, Tracer) or not sizes or not sizes[0]:
         return None
     is_integer = index._array_shape().element_type.is_integer
@@ -78,13 +78,13 @@ def _leading(index: Any, sizes: Sequence[int]) -> Parsed | None:
 
 
 def index_dtype(sizes: Sequence[int]) -> np.dtype:
-    """The type of indices into an array of `sizes`."""
+    """Return the type of indices into an array of `sizes`."""
     largest = max(sizes, default=0)
     return np.dtype(np.int32 if largest <= np.iinfo(np.int32).max else np.int64)
 
 
 def wrapped(index: Any, sizes: Sequence[int], axis: int) -> Any:
-    """Indices of an axis of an array of `sizes`, negative ones counted from its end."""
+    """Return indices of an axis of an array of `sizes`; negative ones count from its end."""
     size, dtype = sizes[axis], index_dtype(sizes)
     if isinstance(index, (int, np.integer, np.ndarray)):
         array = np.asarray(index).astype(np.int64)
@@ -100,7 +100,7 @@ def wrapped(index: Any, sizes: Sequence[int], axis: int) -> Any:
 
 
 def _dynamic(array: Any, parsed: Parsed) -> Any:
-    """An array indexed by scalars, without slices."""
+    """Index an array by scalars, without slices."""
     starts: list[Any] = [np.zeros((), index_dtype(parsed.sizes))] * len(parsed.sizes)
     counts = list(parsed.sizes)
     for axis, value in parsed.values.items():
@@ -111,9 +111,9 @@ def _dynamic(array: Any, parsed: Parsed) -> Any:
 
 
 def checked_mode(mode: Any) -> str | None:
-    """None, "clip", "fill" (or drop what is out of bounds) or "promise_in_bounds" (that none is).
+    """Return None, "clip", "fill" (also for "drop") or "promise_in_bounds".
 
-    Members of JAX's GatherScatterMode are taken too.
+    A member of GatherScatterMode is also accepted.
     """
     name = getattr(mode, "name", mode)
     name = name.lower() if isinstance(name, str) else name
@@ -127,22 +127,22 @@ def checked_mode(mode: Any) -> str | None:
 class Plan(NamedTuple):
     """How the elements that an index names are gathered."""
 
-    indices: Any  # the index vectors
-    numbers: GatherDimensionNumbers  # those of Scatter, too, field by field
-    window: tuple[int, ...]  # the slice's size in each dimension of the operand
-    sizes: tuple[int, ...]  # the shape of the gathered array
-    result: tuple[int, ...]  # the same with the new axes of size 1
-    limits: tuple[int, ...]  # for each component of the vectors the largest start that is in bounds
+    indices: Any  # The index vectors.
+    numbers: GatherDimensionNumbers  # Also those of Scatter, field by field.
+    window: tuple[int, ...]  # The slice's size in each dimension of the operand.
+    sizes: tuple[int, ...]  # The shape of the gathered array.
+    result: tuple[int, ...]  # The same with new axes of size 1.
+    limits: tuple[int, ...]  # The largest start in bounds for each component of the vectors.
 
 
 def plan_of(parsed: Parsed) -> Plan:
-    """The plan of an index that holds arrays."""
+    """Return the plan of an index that holds arrays."""
     dtype = index_dtype(parsed.sizes)
     window, offset_dims = list(parsed.sizes), []
-    outer, sizes, result = [], [], []  # of the index vectors, the gathered array, and with new axes
-    # Components of the vectors, and where their dimensions end among the outer ones.
-    columns: dict[int, tuple[Any, int]] = {}  # by the operand's axis that each is for
-    collapsed: list[int] = []  # axes that the result does not have
+    outer, sizes, result = [], [], []  # Sizes of index vectors, the gathered array and the result.
+    # Components of the vectors, and the ends of their dimensions among the outer ones.
+    columns: dict[int, tuple[Any, int]] = {}  # By the operand's axis.
+    collapsed: list[int] = []  # Axes that the result lacks.
 
     def collapse(values: dict[int, Any], dimensions: Sequence[int]) -> None:
         for dims in (outer, sizes, result):
@@ -151,8 +151,8 @@ def plan_of(parsed: Parsed) -> Plan:
             columns[axis], window[axis] = (value, len(outer)), 1
         collapsed.extend(values)
 
-    # All arrays and scalars, broadcast together; their dimensions come at one place, which is in
-    # front where others are between them.
+    # All arrays and scalars broadcast together. Their dimensions come at one position, which is the
+    # front if slices or new axes separate them.
     values = {axis: wrapped(value, parsed.sizes, axis) for axis, value in parsed.values.items()}
     common = broadcast_shapes([value.shape for value in values.values()], "indexing")
     place = parsed.layout.index(min(values)) if values and parsed.is_contiguous else 0
@@ -182,7 +182,7 @@ def plan_of(parsed: Parsed) -> Plan:
 
 
 def _joined(columns: Sequence[Any], outer: Sequence[int], dtype: Any) -> tuple[Any, int]:
-    """The index vectors, and the dimension that holds their components."""
+    """Join components into index vectors; also return the dimension that holds the components."""
     if not columns:
         return np.zeros((*outer, 0), dtype), len(outer)
     if len(columns) == 1 and columns[0][0].shape == tuple(outer):
@@ -201,7 +201,7 @@ def _joined(columns: Sequence[Any], outer: Sequence[int], dtype: Any) -> tuple[A
 
 
 def _filled(gathered: Any, plan: Plan, fill_value: Any) -> Any:
-    """What was gathered, but a fill value where an index vector's window is out of bounds."""
+    """Replace gathered elements by a fill value if an index vector's window is out of bounds."""
     indices, vector_dim = plan.indices, plan.numbers.index_vector_dim
     inside = ops.and_(ops.ge(indices, full_like(indices, 0)), ops.le(indices, limits_of(plan)))
     if vector_dim != len(indices.shape):
@@ -213,7 +213,7 @@ def _filled(gathered: Any, plan: Plan, fill_value: Any) -> Any:
 
 
 def limits_of(plan: Plan) -> np.ndarray:
-    """The largest starts that are in bounds, in the shape of the index vectors."""
+    """Return the largest starts that are in bounds, in the shape of the index vectors."""
     shape = operand_shape(plan.indices, "indexing")
     has_vectors = plan.numbers.index_vector_dim < shape.rank
     limits = np.asarray(plan.limits if has_vectors else plan.limits[0], shape.dtype)
@@ -221,14 +221,14 @@ def limits_of(plan: Plan) -> np.ndarray:
 
 
 def fill_of(kind: ElementType) -> Any:
-    """What stands for a missing element: NaN, an integer type's extreme value, or True."""
+    """Return the value of missing elements: NaN, an integer type's min or max, or True."""
     is_signed = kind.kind == "signed"
     return math.nan if kind.is_inexact else extreme_of(kind.dtype, lowest=is_signed).item()
 
 
 # Updates.
 
-_BEYOND = 2**31 - 1  # in place of negative indices that are dropped
+_BEYOND = 2**31 - 1  # replaces negative indices that are dropped
 Combine = Callable[[Any, Any], Any]
 
 
@@ -250,11 +250,11 @@ class IndexUpdate:
     Every method takes keywords:
         indices_are_sorted: a promise that indices ascend.
         unique_indices: a promise that no element is named twice.
-        mode: what happens to indices out of bounds: None, "drop" or "fill" leaves them out, "clip"
-            takes the nearest element, "promise_in_bounds" says that there are none.
-        wrap_negative_indices: whether negative integers count from the end; else they are out of
+        mode: the treatment of indices out of bounds: None, "drop" or "fill" skips them, "clip"
+            takes the nearest element, "promise_in_bounds" promises that none exist.
+        wrap_negative_indices: whether negative integers count from the end; if not, they are out of
             bounds.
-        out_sharding: a sharding over devices that the result is to have.
+        out_sharding: the sharding of the result.
     """
 
     array: Any
@@ -271,34 +271,34 @@ class IndexUpdate:
         wrap_negative_indices: bool = True,
         out_sharding: Any = None,
     ) -> Any:
-        """array[index]; mode "fill" gives `fill_value` for what is out of bounds.
+        """Return array[index]; mode "fill" gives `fill_value` for indices out of bounds.
 
-        Its default is NaN, or an integer type's extreme value.
+        `fill_value` defaults to NaN, or to an integer type's min or max.
         """
         mode = checked_mode(mode)
         index = self._index_for(wrap_negative_indices, _BEYOND if mode == "fill" else 0)
         return getitem(self.array, index, mode, fill_value)
 
-    set = _method("set", _replace, "The array with `values`, which broadcast, at the index.")
-    add = _method("add", ops.add, "The array with `values` added, as often as an element is named.")
-    subtract = _method("subtract", ops.sub, "The array with `values` subtracted at the index.")
-    multiply = mul = _method("multiply", ops.mul, "The array multiplied by `values` at the index.")
-    min = _method("min", ops.min, "The smaller of the array and `values` at the index.")
-    max = _method("max", ops.max, "The greater of the array and `values` at the index.")
+    set = _method("set", _replace, "Set elements at the index to `values`, which broadcast.")
+    add = _method("add", ops.add, "Add `values`, as often as the index names an element.")
+    subtract = _method("subtract", ops.sub, "Subtract `values` at the index.")
+    multiply = mul = _method("multiply", ops.mul, "Multiply by `values` at the index.")
+    min = _method("min", ops.min, "Take the minimum of the array and `values` at the index.")
+    max = _method("max", ops.max, "Take the maximum of the array and `values` at the index.")
 
     def divide(self, values: Any, **options: Any) -> Any:
-        """The array divided by `values` at the index."""
+        """Divide the array by `values` at the index."""
         return self.array / self._among_ones(values, options)
 
     def power(self, values: Any, **options: Any) -> Any:
-        """The array to the power of `values` at the index."""
+        """Raise the array to the power of `values` at the index."""
         return mnp.power(self.array, self._among_ones(values, options))
 
     def _among_ones(self, values: Any, options: dict[str, Any]) -> Any:
         return IndexUpdate(mnp.ones_like(self.array), self.index).multiply(values, **options)
 
     def apply(self, func: Callable[[Any], Any], **options: Any) -> Any:
-        """The array with `func`, a function of arrays of any shape, applied at the index."""
+        """Apply `func`, a function of arrays of any shape, to the elements at the index."""
         zero = np.zeros((), operand_shape(self.array, "at").dtype)
         return self._updated(zero, lambda old, _: func(old), **options)
 
@@ -340,7 +340,7 @@ class IndexUpdate:
 
 @dataclass(slots=True, eq=False)
 class IndexUpdates:
-    """`array.at`: indexing it gives an IndexUpdate."""
+    """`array.at`; indexing it returns an IndexUpdate."""
 
     array: Any
 
@@ -349,7 +349,7 @@ class IndexUpdates:
 
 
 def _box_updated(array: Any, box: Box, values: Any, combine: Combine) -> Any:
-    """An update of one box of an array, whose place is known."""
+    """Update one box of an array, whose position is known."""
     counts = tuple([limit - start for start, limit in zip(box.starts, box.limits, strict=True)])
     if 0 in counts:
         return array

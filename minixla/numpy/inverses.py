@@ -1,8 +1,8 @@
-"""Inverse and hyperbolic functions, sinc and logaddexp: compositions with derivatives of their own.
+"""Inverse and hyperbolic functions, sinc and logaddexp: compositions with custom derivatives.
 
-XLA has no such operations, and chlo's lose digits, or the least numbers. Differentiating the
-compositions would lose digits, too, or give NaN where the derivative exists. Types narrower than
-f32 are computed in f32. Complex ones are in `minixla_ops.elementwise.complex_functions`.
+XLA has no such operations, and those of chlo lose digits or the smallest numbers. Differentiating
+the compositions would also lose digits, or give NaN where the derivative exists. Types narrower
+than f32 are computed in f32. `minixla_ops.elementwise.complex_functions` has the complex ones.
 """
 
 import math
@@ -30,7 +30,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def _own(slope: Function) -> Callable[[_Function], _Function]:
-    """Makes a function of floats one of any numbers, whose derivative is `slope`."""
+    """Extend a function of floats, with the derivative `slope`, to all numeric types."""
 
     def made(function: Any) -> Any:
         name = function.__name__
@@ -41,8 +41,8 @@ def _own(slope: Function) -> Callable[[_Function], _Function]:
     return made
 
 
-# Slopes at +-1 are infinite. Their own derivatives are given, too: in those of the formulas 0 would
-# meet infinity there.
+# Slopes at +-1 are infinite. They have custom derivatives, too, because derivatives of the formulas
+# would multiply 0 by infinity there.
 
 _slope_of_arcsin = with_derivatives(
     either(lambda x: ops.rsqrt((1 - x) * (1 + x)), complex_functions.slope_of_arcsin),
@@ -53,7 +53,7 @@ _slope_of_arcsinh = either(
     lambda z: _slope_of_arcsin(complex_functions.i_times(z)),
 )
 _slope_of_arccosh = with_derivatives(
-    # A root of each factor, since below -1 their product is positive again.
+    # Take a root of each factor, because below -1 their product is positive again.
     either(lambda x: ops.rsqrt(x - 1) * ops.rsqrt(x + 1), complex_functions.slope_of_arccosh),
     lambda slope, x: -(x * slope) * slope**2,
 )
@@ -121,7 +121,7 @@ def arcsinh(x: ArrayLike, /) -> Array:
     near = ops.log1p(size + size * size / (1 + ops.sqrt(1 + size * size)))
     far = ops.log(size) + math.log(2)
     result = ops.select(size > complex_functions.square_limit(x), far, near)
-    # At 0 the sign of zero is kept.
+    # Keep the sign of zero.
     return ops.select(x == 0, x, ops.sign(x) * result)
 
 
@@ -138,7 +138,7 @@ def arccosh(x: ArrayLike, /) -> Array:
     near = ops.log1p(above + ops.sqrt(above * (above + 2)))
     is_far = x > complex_functions.square_limit(x)
     result = ops.select(is_far, ops.log(x) + math.log(2), near)
-    # The root has a value again below -1.
+    # Below -1 the root has a value again.
     return ops.select(x < 1, shorthand.full_like(x, math.nan), result)
 
 
@@ -156,7 +156,7 @@ def arctanh(x: ArrayLike, /) -> Array:
 asin, acos, atan = arcsin, arccos, arctan
 asinh, acosh, atanh = arcsinh, arccosh, arctanh
 
-# The series of sin(x) / x in x * x, enough of it for eight derivatives in f64 where it is used.
+# The series of sin(x) / x in x * x, with enough terms for eight derivatives in f64.
 _SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(13)]
 
 
@@ -169,7 +169,7 @@ def _sinc(x: Any) -> Any:
     square, series = near * near, shorthand.full_like(angle, 0)
     for coefficient in reversed(_SINC):
         series = series * square + coefficient
-    # The sine: the nearest integer is taken from x before pi makes it inexact.
+    # The sine: subtract the nearest integer from x before pi makes it inexact.
     real = ops.real(x)
     whole = ops.round_nearest_even(real)
     is_odd = whole * 0.5 != ops.floor(whole * 0.5)
@@ -194,7 +194,7 @@ def sinc(x: ArrayLike, /) -> Array:
 def _with_shares(share: Function) -> Callable[[_Function], _Function]:
     """Extend a function of two floats to real numbers.
 
-    The derivative by an operand x is `share(x, y, result)`, where y is the other operand.
+    The derivative with respect to an operand x is `share(x, y, result)`; y is the other operand.
     """
 
     def made(function: Any) -> Any:
@@ -210,14 +210,14 @@ def _with_shares(share: Function) -> Callable[[_Function], _Function]:
 
 
 def _quotient(x: Any, result: Any) -> Any:
-    """The quotient x / result, its sign where that is infinite."""
+    """Divide x by the result; return the sign of x where the quotient is infinite or 0 / 0."""
     is_end = (result == 0) | (ops.abs(x) == math.inf)
     one = shorthand.ones_like(result)
     return ops.select(is_end, ops.sign(x), x) / ops.select(is_end, one, result)
 
 
 def _by_radius(x: Any, y: Any, product: Any) -> Any:
-    """Divide the product by hypot(x, y); 0 where the latter is 0."""
+    """Divide the product by hypot(x, y), except where that is 0."""
     radius = _radius(x, y)
     return ops.select(radius == 0, product, product / radius)
 
@@ -254,13 +254,13 @@ def _radius(x: Any, y: Any) -> Any:
 
 
 def _share_of_power(ratio: float) -> Function:
-    """The derivative of the logarithm of a sum of two powers by the exponent x."""
+    """Return the derivative of the logarithm of a sum of two powers, with respect to exponent x."""
 
     def share(x: Any, y: Any, result: Any) -> Any:
         zero = shorthand.full_like(x, 0)
         is_end = (ops.abs(x) == math.inf) | (ops.abs(y) == math.inf)
         inside = ops.logistic(ops.select(is_end, zero, x - y) * ratio)
-        # 0 in place of inf, so that inf - inf is 0.
+        # Use 0 in place of inf, because inf - inf is NaN.
         x, result = (ops.select(operand == math.inf, zero, operand) for operand in (x, result))
         return ops.select(is_end, ops.exp((x - result) * ratio), inside)
 

@@ -1,7 +1,7 @@
-"""The isometries of polar decompositions, nuclear norms, whose derivatives they are, and extremes.
+"""Isometries of polar decompositions, nuclear norms and extreme singular values.
 
-Derivatives of the first two, of every order, contain sums of singular values, no differences: equal
-ones are no matter.
+The isometries are the derivatives of the nuclear norms. Derivatives of both, of every order,
+contain sums of singular values but no differences, so equal values are allowed.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,10 +19,10 @@ from minixla_ops.linear_algebra.matrices import adjoint, product
 
 
 def extremes(a: Any, picks: Sequence[Callable[..., Any]]) -> tuple[Any, ...]:
-    """What each of `picks`, maxima or minima, finds along the singular values of matrices.
+    """Return the singular values of matrices that each of `picks`, maxima or minima, selects.
 
-    Derivatives are made of the vectors of those values alone: whether others are equal is no
-    matter, for the second one either. Equal extremes have equal shares, those of 0 derivative 0.
+    Derivatives use only the vectors of the selected values. Other values may be equal, also for the
+    second derivative. Equal selected values share the derivative, and those of 0 have derivative 0.
     """
 
     def found(s: Any) -> tuple[Any, ...]:
@@ -33,7 +33,7 @@ def extremes(a: Any, picks: Sequence[Callable[..., Any]]) -> tuple[Any, ...]:
         results, moved = found(s), []
         for result in results:
             is_found = mnp.where(s > 0, s == result[..., None], mnp.isnan(s))
-            # Selected, not multiplied: the changes of other vectors may be NaN.
+            # Select instead of multiplying: changes of other vectors may be NaN.
             part = product(
                 mnp.where(is_found[..., None, :], u, 0), mnp.where(is_found[..., None], vh, 0)
             )
@@ -45,14 +45,14 @@ def extremes(a: Any, picks: Sequence[Callable[..., Any]]) -> tuple[Any, ...]:
 
 
 def extreme_value(a: Any, pick: Callable[..., Any]) -> Any:
-    """What `pick` alone finds; see `extremes`."""
+    """Return the singular value that one `pick` selects; see `extremes`."""
     return extremes(a, [pick])[0]
 
 
 def nuclear_norm(a: Any) -> Any:
-    """The sums of the singular values of matrices; those that are 0 have derivative 0.
+    """Sum the singular values of matrices; those that are 0 have derivative 0.
 
-    Of `svdvals` second derivatives contain differences of values, of this sum they do not.
+    Second derivatives of `svdvals` contain differences of values; those of this sum do not.
     """
     return with_rule(lambda a: mnp.sum(ops.svd(a, False, False), -1), _norm_rule)(a)
 
@@ -72,7 +72,7 @@ def _along(slope: Any, tangent: Any) -> Any:
 
 
 def isometry(a: Any, by_rank: bool) -> Any:
-    """The product u vh, of a = u diag(s) vh; `by_rank` the part of it with s > 0."""
+    """Return the product u vh of a = u diag(s) vh; `by_rank` takes only the part with s > 0."""
     tall = _tall(a)
     factors = _isometry(by_rank, tall, *_vectors(tall, by_rank))
     return factors if tall is a else adjoint(factors)
@@ -83,7 +83,7 @@ def _tall(a: Any) -> Any:
 
 
 def _vectors(a: Any, by_rank: bool) -> tuple[Any, Any, Any]:
-    """The factors u, s and vh, as constants; `by_rank` u without vectors for which s is 0."""
+    """Return the factors u, s and vh as constants; `by_rank` zeroes vectors of u for s = 0."""
     u, s, vh = ops.svd(transforms().stop_gradient(a), False)
     return u * convert(s > 0, kind_of(u))[..., None, :] if by_rank else u, s, vh
 
@@ -94,7 +94,7 @@ def _isometry(by_rank: bool, *operands: Any) -> Any:
 
 
 def _isometry_rule(by_rank: bool, primals: Any, tangents: Any) -> Any:
-    # u' = u x + (a' - u u^H a') p^-1 with p x + x p = u^H a' - a'^H u, where p = u^H a.
+    # u' = u x + (a' - u u^H a') p^-1; here p = u^H a, and x solves p x + x p = u^H a' - a'^H u.
     (a, _, s, vh), tangent = primals, tangents[0]
     u, v = _isometry(by_rank, *primals), adjoint(vh)
     p, inner = product(adjoint(u), a), product(adjoint(u), tangent)

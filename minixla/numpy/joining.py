@@ -343,11 +343,11 @@ def repeat(
     advice = "Give total_repeat_length, the size of the result along the axis."
     counts = operands.concrete(repeats, "repeat", advice)
     if counts.shape not in ((), (1,), (size,)):
-        problem, advice = "there is not one count for each index", "Give one, or one for each."
+        problem, advice = "the number of counts is invalid", "Give one, or one for each index."
         details = f"{counts.size} counts, the axis has size {size}"
         raise operands.shape_error("repeat", problem, advice, details)
     if counts.dtype.kind not in "biu" or (counts < 0).any():
-        problem, advice = "a count is negative or no integer", "Give integers >= 0."
+        problem, advice = "a count is negative or not an integer", "Give integers >= 0."
         raise operands.type_error("repeat", problem, advice, repeats=repeats)
     if counts.size != 1:
         return mnp.take(a, np.repeat(np.arange(size, dtype=np.int32), counts), place)
@@ -361,7 +361,7 @@ _KNOWN = "Give indices that are known when the function is traced."
 
 
 def _changed(change: Callable[..., np.ndarray], size: int, index: Any, *values: Any) -> np.ndarray:
-    """The numbers below `size` as np.delete or np.insert changes them at an index."""
+    """Apply np.delete or np.insert at an index to the numbers below `size`."""
     try:
         return change(np.arange(size, dtype=np.int32), index, *values)
     except (AttributeError, IndexError, TypeError, ValueError) as error:

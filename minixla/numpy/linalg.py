@@ -1,6 +1,6 @@
-"""`mx.numpy.linalg`: matrices, their factors, values and norms, and products listed there."""
+"""`mx.numpy.linalg`: factors, eigenvalues, singular values and norms of matrices, and products."""
 
-# ruff: noqa: F403 - modules say what they offer
+# ruff: noqa: F403 - the modules list their public names
 
 import math
 from functools import partial
@@ -126,13 +126,13 @@ def norm(
 
 
 def _extreme(ord: Any) -> Any:
-    """The greatest of sizes, 0 where there is none, or the least."""
+    """Return a function for the maximum of sizes (0 for an empty axis), or for the minimum."""
     return partial(mnp.max, initial=0) if ord > 0 else mnp.min
 
 
 def _no_norm(ord: Any, what: str) -> Exception:
-    problem = f"there is no norm ord={ord!r} of {what} here"
-    advice = "Of vectors: None, inf, -inf, 0 or a number; of matrices: None, 'fro', 'nuc', 1, -1, "
+    problem = f"ord={ord!r} is not a norm of {what}"
+    advice = "Vectors: None, inf, -inf, 0 or a number; matrices: None, 'fro', 'nuc', 1, -1, "
     advice += "2, -2, inf or -inf."
     return operands.value_error("norm", problem, advice)
 

@@ -18,7 +18,7 @@ from minixla.numpy.shared_sections import PARAMETERS
 from minixla.typing import Array, ArrayLike, DTypeLike
 from minixla_ops.programs.computations import sum_over
 
-#: Precisions by the values of JAX's `jax_default_matmul_precision`, which allows algorithms too.
+#: Sections that products share.
 _PRODUCTS = """
 Returns:
     An array with the common element type of the operands, or with `preferred_element_type`.
@@ -36,7 +36,7 @@ _PRECISIONS = {
 
 
 def _product(subject: str, a: Any, b: Any, numbers: Any, precision: Any, preferred: Any) -> Any:
-    """DotGeneral of operands converted to one type."""
+    """Compute a DotGeneral of operands converted to one type."""
     lhs, rhs = parameters.convert_all(subject, [a, b])
     if precision is None:
         precision = _PRECISIONS.get(jax.config.jax_default_matmul_precision)  # type: ignore[attr-defined]  # JAX has it
@@ -111,7 +111,7 @@ def matmul(
         advice = "Aligned from the right, all sizes but the last two must be equal, or one is 1."
     elif left.dimensions[-1] != right.dimensions[-2:][0]:
         problem = "contracting dimensions differ in size"
-        advice = "The last of a must be as large as the last but one, or only one, of b."
+        advice = "The last axis of a must be as large as the last but one, or the only one, of b."
     if problem:
         raise parameters.shape_error("matmul", problem, advice, f"a {left}", f"b {right}")
     rank = max(left.rank, right.rank, 2) - 2
@@ -142,8 +142,8 @@ def einsum(
     Args:
         subscripts: such as "ij,jk->ik", with a letter for each axis of each operand. Letters
             missing in the result are summed over, repeated ones take the diagonal, and ... stands
-            for axes that broadcast. Or the first operand, followed by its axes as a list of
-            integers, and so on, with the axes of the result last.
+            for axes that broadcast. Alternatively, pass each operand, followed by its axes as a
+            list of integers, and the axes of the result last.
         *operands: arrays.
         optimize: how to order the pairs; see opt_einsum.
 
@@ -179,14 +179,14 @@ _opt_einsum: Any = partial(importlib.import_module, "opt_einsum")  # late: it ta
 
 def _spelled_out(subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequence[Any]]:
     if not operands:
-        problem, details = "there are no operands", f"subscripts {subscripts!r}"[:200]
-        raise parameters.value_error("einsum", problem, "Give them behind the subscripts.", details)
+        problem, details = "no operands are given", f"subscripts {subscripts!r}"[:200]
+        raise parameters.value_error("einsum", problem, "Pass them after the subscripts.", details)
     if isinstance(subscripts, str):
         return subscripts, operands
     try:
         text, arrays = _opt_einsum().parser.convert_interleaved_input([subscripts, *operands])
     except (KeyError, TypeError) as error:
-        problem = "the subscripts are no text, nor operands and lists of axes in turn"
+        problem = "the subscripts are neither text nor operands and lists of axes in turn"
         details = f"subscripts of type {type(subscripts).__name__}"
         advice = 'Give "ij,jk->ik" and the operands, or each operand and a list of integers.'
         raise parameters.type_error("einsum", problem, advice, details, str(error)) from error
@@ -194,7 +194,7 @@ def _spelled_out(subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequenc
 
 
 def _path(optimize: Any, count: int) -> Any:
-    """What opt_einsum calls a path for `count` operands, as a value that can be hashed."""
+    """Return an opt_einsum path for `count` operands as a hashable value."""
     if optimize is False:
         return ((0, 1),) * (count - 1) or ((0,),)
     if isinstance(optimize, list):
@@ -204,7 +204,7 @@ def _path(optimize: Any, count: int) -> Any:
 
 @lru_cache(maxsize=1024)
 def _steps(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> Any:
-    """The steps of a product: of which operands, which letters are summed, their subscripts."""
+    """Return the steps of a product: their operands, summed letters and subscripts."""
     _, contractions = _contraction("einsum", text, shapes, optimize, einsum_call=True)
     steps = tuple([(tuple(step[0]), frozenset(step[1]), step[2]) for step in contractions])
     if any(len(step[0]) > 2 for step in steps):
@@ -214,7 +214,7 @@ def _steps(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> Any
 
 
 def _contraction(subject: str, text: str, shapes: Any, optimize: Any, **how: Any) -> Any:
-    """A path, and what opt_einsum says of it."""
+    """Return a path, and opt_einsum's description of it."""
     try:
         return _opt_einsum().contract_path(text, *shapes, shapes=True, optimize=optimize, **how)
     except (ValueError, KeyError, TypeError, IndexError) as error:
@@ -227,7 +227,7 @@ def _contraction(subject: str, text: str, shapes: Any, optimize: Any, **how: Any
 
 
 def _summed(x: Any, names: str, dropped: Collection[str]) -> tuple[Any, str]:
-    """`x` summed over some of its names."""
+    """Sum `x` over some of its names."""
     places, kind = [at for at, name in enumerate(names) if name in dropped], kind_of(x)
     if not places:
         return x, names
@@ -236,7 +236,7 @@ def _summed(x: Any, names: str, dropped: Collection[str]) -> tuple[Any, str]:
 
 
 def _without_repeats(x: Any, names: str) -> tuple[Any, str]:
-    """`x` with the diagonal taken of axes that have one name."""
+    """Take the diagonal of the axes of `x` that have the same name."""
     for name in dict.fromkeys(names):
         while names.count(name) > 1:
             first = names.index(name)
@@ -246,7 +246,7 @@ def _without_repeats(x: Any, names: str) -> tuple[Any, str]:
 
 
 def _stretched_away(x: Any, names: str, sizes: dict[str, int]) -> tuple[Any, str]:
-    """`x` without axes of size 1 that the other operand has in full."""
+    """Remove the axes of size 1 from `x` that the other operand has in full."""
     own = dict(zip(names, x.shape, strict=True))
     dropped = [name for name in names if own[name] == 1 and sizes.get(name, 1) != 1]
     x = mnp.squeeze(x, [names.index(name) for name in dropped]) if dropped else x
@@ -257,9 +257,9 @@ Named = tuple[Any, str]  # an array, and a letter for each of its axes
 
 
 def _pair(subject: str, lhs: Named, rhs: Named, output: str, summed: Any, *how: Any) -> Any:
-    """The product of two arrays; `how` is the precision and the preferred type.
+    """Multiply two arrays; `how` is the precision and the preferred type.
 
-    An axis that only one operand has, or has in full, is a free one of DotGeneral: nothing is
+    An axis that only one operand has, or has in full, is a free axis of DotGeneral. So nothing is
     repeated in memory.
     """
     sizes = [dict(zip(names, x.shape, strict=True)) for x, names in (lhs, rhs)]

@@ -154,7 +154,7 @@ def logical_not(x: ArrayLike, /) -> Array:
 
 
 def _test_of_parts(subject: str, x: Any, test: Function, join: Function, of_integers: bool) -> Any:
-    """A test of floats, and of both parts of complex numbers; integers have one answer."""
+    """Test floats, or both parts of complex numbers; all integers have the same result."""
     shape = operand_shape(x, subject)
     kind = shape.element_type
     if kind.is_complex:
@@ -264,7 +264,7 @@ def where(
     if x is None and y is None:
         return mnp.nonzero(condition, size=size, fill_value=fill_value)
     if x is None or y is None or size is not None or fill_value is not None:
-        problem = "its arguments do not go together"
+        problem = "this combination of arguments is invalid"
         advice = "Give the condition, x and y; or the condition, with size if it is traced."
         raise operands.value_error("where", problem, advice)
     return _chosen(condition, x, y)
@@ -275,7 +275,7 @@ def _chosen(condition: Any, x: Any, y: Any) -> Any:
     mask = as_bool(condition, "where")
     (x, y), _, weak = promoted("where", (x, y))
     sizes = operators.broadcast_shapes([mask.shape, x.shape], "where")
-    # A scalar condition chooses for all.
+    # A scalar condition applies to all elements.
     if sizes != x.shape or mask.ndim:
         mask, x, y = (operators.broadcast_to(operand, sizes) for operand in (mask, x, y))
     return marked(ops.select(mask, x, y), weak)
@@ -283,7 +283,7 @@ def _chosen(condition: Any, x: Any, y: Any) -> Any:
 
 @documented(PARAMETERS)
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLike = 0) -> Array:
-    """Choose from the first choice whose condition is true, element by element; else the default.
+    """Choose from the first choice whose condition is true, element by element, or the default.
 
     An array in place of a list is split along its first axis.
 
@@ -302,7 +302,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLik
     """
     condlist, choicelist = listed(condlist), listed(choicelist)
     if len(condlist) != len(choicelist) or not condlist:
-        problem, advice = "there is not one choice for each condition", "Give one or more of both."
+        problem, advice = "conditions and choices differ in number", "Give one or more of both."
         details = f"{len(condlist)} conditions, {len(choicelist)} choices"
         raise operands.type_error("select", problem, advice, details)
     *choices, result = operands.convert_all("select", [*choicelist, default])

@@ -1,4 +1,4 @@
-"""Functions of JAX whose compiled form is as fast as ours, and NumPy's for files and printing."""
+"""JAX functions that compile to equally fast code, and NumPy functions for files and printing."""
 
 from typing import Any
 
@@ -173,7 +173,7 @@ def fromiter(*args: Any, **kwargs: Any) -> Array:
 
 @documented(PARAMETERS)
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-    """Import an array from another library by DLPack, without a copy if possible.
+    """Import an array from another library through DLPack, without a copy if possible.
 
     Args:
         x: an object with `__dlpack__` and `__dlpack_device__`.

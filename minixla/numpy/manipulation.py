@@ -1,4 +1,4 @@
-"""Functions that arrange the elements of one array differently; `joining` has those of several."""
+"""Functions that rearrange the elements of one array; `joining` has those for several arrays."""
 
 import math
 from collections.abc import Sequence
@@ -128,7 +128,7 @@ def reshape(
     if -1 in sizes:
         product = math.prod(size for size in sizes if size != -1)
         if sizes.count(-1) > 1 or product == 0 or total % product:
-            problem = "the size that -1 stands for cannot be found"
+            problem = "the size for -1 cannot be inferred"
         else:
             sizes[sizes.index(-1)] = total // product
     if not problem and (math.prod(sizes) != total or any(size < 0 for size in sizes)):
@@ -296,10 +296,10 @@ def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     ones = [at for at, size in enumerate(dimensions) if size == 1]
     places = ones if axis is None else axes_of(axis, len(dimensions), "squeeze")
     if not {*places} <= {*ones}:
-        problem = "an axis that is not of size 1 cannot be left out"
+        problem = "an axis whose size is not 1 cannot be removed"
         details, advice = (
             f"the array has shape {dimensions}",
-            "Take one index of it, or reduce over it.",
+            "Index it, or reduce over it.",
         )
         raise operands.shape_error("squeeze", problem, advice, details, axis=axis)
     return _reshaped(
@@ -323,9 +323,9 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: Any = None
     dimensions = operand_shape(array, "broadcast_to").dimensions
     sizes = operands.static_sizes(shape, "broadcast_to")
     if operators.broadcast_shapes([dimensions, sizes], "broadcast_to") != sizes:
-        problem = "the array cannot be repeated to this shape"
+        problem = "the array cannot be broadcast to this shape"
         details = f"the array has shape {dimensions}"
-        advice = "Aligned from the right, sizes must be kept unless they are 1."
+        advice = "Aligned from the right, sizes must be equal, or 1 in the array."
         raise operands.shape_error("broadcast_to", problem, advice, details, shape=sizes)
     return keep_weak(lifted(operators.broadcast_to(lifted(array), sizes)), array)
 
@@ -377,7 +377,7 @@ Returns:
 
 
 def _at_least(rank: int, arys: Sequence[Any], behind: int = 0) -> Any:
-    """Add dimensions until there are `rank`, at most `behind` of them behind the others."""
+    """Add dimensions until there are `rank`, at most `behind` of them at the end."""
     made = []
     for ary in arys:
         dimensions = operand_shape(ary, f"atleast_{rank}d").dimensions

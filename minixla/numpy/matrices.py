@@ -34,10 +34,10 @@ Raises:
 
 
 def _compared(name: str, compare: Any, N: Any, M: Any, k: Any, kind: ElementType) -> Any:
-    """Where the number of a row, plus k, compares with that of the column."""
+    """Compare the index of each row, plus k, with the index of each column."""
     rows, columns = static_size(N, name, "N"), static_size(N if M is None else M, name, "M")
     shape = Shape("s32", (rows, columns))
-    if isinstance(k, int):  # farther away there are no elements
+    if isinstance(k, int):  # no elements lie farther away
         k = min(max(k, -rows), columns)
     elif operand_shape(k, name).rank:
         raise operands.shape_error(name, f"k is {operand_shape(k, name)}", "Give one integer.")
@@ -154,7 +154,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     rank = operand_shape(a, "diagonal").rank
     axes = [operands.axis_of(axis, rank, "diagonal") for axis in (axis1, axis2)]
     if axes[0] == axes[1]:
-        problem = "axis1 and axis2 are one axis"
+        problem = "axis1 and axis2 are the same axis"
         raise operands.value_error("diagonal", problem, "Give two.", axis1=axis1, axis2=axis2)
     a = mnp.moveaxis(a, axes, (-2, -1))
     *outer, rows, columns = operand_shape(a, "diagonal").dimensions
@@ -221,7 +221,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     size = shape.size + abs(offset)
     if not shape.size:
         return mnp.zeros((size, size), shape.element_type)
-    # Between neighbours on a diagonal there is one row of the matrix.
+    # Neighbours on a diagonal have one row of the matrix between them.
     low = offset if offset >= 0 else -offset * size
     high = size * size - low - (shape.size - 1) * (size + 1) - 1
     zero = splat(0, Shape(shape.element_type))
@@ -232,7 +232,7 @@ _INDICES = """
 Args:
     n: the number of rows.
     m: the number of columns; default: n.
-    arr: a matrix; only its shape counts.
+    arr: a matrix; only its shape is used.
 
 Returns:
     A pair of vectors of integers, in row-major order.

@@ -1,4 +1,4 @@
-"""What every function does with its arguments: checks, element types, axes, values of the trace."""
+"""Argument handling that all functions share: checks, element types, axes, known values."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ Axis = int | Sequence[int] | None
 
 
 def refusal(kind: type[ErrorType]) -> Callable[..., ErrorType]:
-    """A function that makes errors of a kind."""
+    """Return a function that creates errors of a class."""
 
     def error(subject: str, problem: str, advice: str, *details: str, **values: Any) -> ErrorType:
-        """The error of `explain` that shows what was `given` by its name, too."""
+        """Return the error of `explain`, which also shows `values` by name."""
         named = [f"{name} = {value!r}" for name, value in values.items()]
         return errors.explain(kind, subject, problem, [*details, *named], advice)
 
@@ -39,43 +39,43 @@ def refusal(kind: type[ErrorType]) -> Callable[..., ErrorType]:
 
 
 value_error, shape_error = refusal(errors.AttributeValueError), refusal(errors.ShapeError)
-# ValueErrors, too.
+# These are ValueErrors, too.
 type_error, index_error = refusal(errors.ArgumentTypeError), refusal(errors.IndexingError)
 axis_error, unknown_error = refusal(errors.AxisError), refusal(ConcretizationError)
 
 
 def lifted(value: Any) -> Array:
-    """`value` as an array of the current trace: a tracer, or an array of the engine."""
+    """Return `value` as an array of the current trace: a tracer, or an array of the engine."""
     return value if isinstance(value, Tracer) else current_trace().lift(value)
 
 
 def kind_of(value: Any, subject: str = "operator") -> ElementType:
-    """The element type of an array or number that a user gave."""
+    """Return the element type of a user's array or number."""
     return operand_shape(value, subject).element_type
 
 
 def keep_weak(result: Any, source: Any) -> Any:
-    """`result`, marked weakly typed where `source` is."""
+    """Return `result`, marked as weakly typed if `source` is."""
     return marked(result, weak_type_of(source))
 
 
 def marked(result: Any, weak: bool) -> Any:
-    """`result`, which nobody else knows yet, weakly typed where `weak` says so."""
+    """Mark `result`, to which there is no other reference yet, as weakly typed if `weak`."""
     return operators.weakly_typed(result) if weak else result
 
 
 def default_float() -> ElementType:
-    """f32, or f64 in 64-bit mode."""
+    """Return f32, or f64 in 64-bit mode."""
     return canonical_element_type(element_types.F64)
 
 
 def default_int() -> ElementType:
-    """s32, or s64 in 64-bit mode."""
+    """Return s32, or s64 in 64-bit mode."""
     return canonical_element_type(element_types.S64)
 
 
 def sum_type(kind: ElementType) -> ElementType:
-    """What sums of `kind` are: integers narrower than the default ones widen to those."""
+    """Return the type of sums of `kind`: narrow integers widen to the default integer type."""
     if kind.kind not in ("pred", "signed", "unsigned"):
         return kind
     wide = canonical_element_type(element_types.U64) if kind.kind == "unsigned" else default_int()
@@ -83,12 +83,12 @@ def sum_type(kind: ElementType) -> ElementType:
 
 
 def widened(kind: ElementType) -> ElementType:
-    """The type that long sums of `kind` are computed in: f32 for f16 and bf16."""
+    """Return the type to compute long sums of `kind` in: f32 for f16 and bf16."""
     return F32 if kind.name in ("f16", "bf16") else kind
 
 
 def requested_type(dtype: Any, subject: str, default: ElementType | None = None) -> ElementType:
-    """The element type that a dtype asks for (None: `default`); warns where it has fewer bits."""
+    """Return the element type for a dtype (None: `default`); warn if it gets fewer bits."""
     if dtype is None and default is not None:
         return default
     if isinstance(dtype, ElementType) and canonical_element_type(dtype) is dtype:
@@ -100,7 +100,7 @@ def requested_type(dtype: Any, subject: str, default: ElementType | None = None)
         raise shape_error(subject, problem, advice, dtype=dtype) from error
     kind = canonical_element_type(declared)
     if kind is not declared:
-        narrowed = f"{subject}: dtype {declared.dtype} was asked for and becomes {kind.dtype}"
+        narrowed = f"{subject}: dtype {declared.dtype} was requested and becomes {kind.dtype}"
         warn(f"{narrowed}; set jax_enable_x64 for 64-bit types.")
     return kind
 
@@ -108,17 +108,18 @@ def requested_type(dtype: Any, subject: str, default: ElementType | None = None)
 def promoted(
     subject: str, operands: Sequence[Any], adjust: Adjustment | None = None
 ) -> tuple[list[Any], ElementType, bool]:
-    """Operands broadcast to one shape and converted to one type, this type, if all are weak.
+    """Broadcast operands to one shape, and convert them to one type.
 
-    `adjust` makes another type of their common one: `inexact_type` a float or complex type.
+    Also return that type, and whether all operands are weakly typed. `adjust` maps their common
+    type to another one: `inexact_type` maps it to a float or complex type.
     """
     fitted, weak = operators.promote(subject, *operands, adjust=adjust)
     return [lifted(operand) for operand in fitted], array_shape(fitted[0]).element_type, weak
 
 
 def common_type(subject: str, *operands: Any) -> ElementType:
-    """The element type that operands have in common."""
-    # A set: lists of many numbers have few types.
+    """Return the common element type of operands."""
+    # Use a set, because lists of many numbers have few types.
     types = {
         (operand_shape(operand, subject).element_type, weak_type_of(operand))
         for operand in operands
@@ -127,19 +128,19 @@ def common_type(subject: str, *operands: Any) -> ElementType:
 
 
 def inexact_operand(x: Any, subject: str) -> Array:
-    """`x` as an array of a float or complex type."""
+    """Return `x` as an array of a float or complex type."""
     kind = kind_of(x, subject)
     return lifted(x if kind.is_inexact else convert(x, inexact_type(kind)))
 
 
 def as_bool(x: Any, subject: str) -> Any:
-    """Where `x` is not zero, as pred."""
+    """Test whether each element of `x` is nonzero, as pred."""
     kind, x = kind_of(x, subject), lifted(x)
     return x if kind.kind == "pred" else ops.ne(x, full_like(x, 0))
 
 
 def without_nan(a: Any, subject: str, number: float | None) -> Any:
-    """`a` with a number in place of NaN; None leaves it."""
+    """Replace NaN in `a` by a number; None keeps NaN."""
     if number is None or not kind_of(a, subject).is_inexact:
         return a
     a = lifted(a)
@@ -147,22 +148,22 @@ def without_nan(a: Any, subject: str, number: float | None) -> Any:
 
 
 def checked_mask(where: Any, subject: str) -> Any:
-    """`where`, which must be None or an array of booleans: which elements count."""
+    """Return `where`, which must be None or an array of booleans for the elements that count."""
     if where is not None and kind_of(where, subject).kind != "pred":
         problem, details = "where is not an array of booleans", f"where {operand_shape(where)}"
-        raise shape_error(subject, problem, "Give a comparison's result.", details)
+        raise shape_error(subject, problem, "Give the result of a comparison.", details)
     return where
 
 
 def convert_all(subject: str, operands: Sequence[Any], dtype: Any = None) -> list[Any]:
-    """Operands converted to `dtype`, or to their common type; their shapes stay."""
+    """Convert operands to `dtype`, or to their common type; their shapes stay."""
     kind = common_type(subject, *operands) if dtype is None else requested_type(dtype, subject)
     return [convert(operand, kind) for operand in operands]
 
 
 def from_members(members: Sequence[Any], kind: ElementType | None) -> Any:
-    """An array made of nested lists, of NumPy's where all their members are known."""
-    # An explicit stack: how deep lists may be nested must not be Python's recursion limit.
+    """Create an array from nested lists: a NumPy array if all their members are known."""
+    # Use an explicit stack, because Python's recursion limit must not limit how deep lists nest.
     leaves, waiting = [], list(members)
     while waiting:
         current = waiting.pop()
@@ -175,7 +176,7 @@ def from_members(members: Sequence[Any], kind: ElementType | None) -> Any:
 
 
 def of_host(members: Any, leaves: Sequence[Any], kind: ElementType | None) -> Any:
-    """A number, or nested lists of the numbers `leaves`, as an array of NumPy's."""
+    """Convert a number, or nested lists of the numbers `leaves`, to a NumPy array."""
     kind = kind or (common_type("array", *leaves) if leaves else default_float())
     try:
         with np.errstate(all="ignore"):
@@ -186,12 +187,12 @@ def of_host(members: Any, leaves: Sequence[Any], kind: ElementType | None) -> An
             host_array(number, Shape(kind, ()), "array", "a member")
         raise
     except (ValueError, TypeError) as error:
-        advice = f"Give numbers that {kind} has; lists of one level must be equally long."
-        raise shape_error("array", "no array can be made of this", advice, str(error)) from error
+        advice = f"Give numbers that {kind} can hold; lists of one level must be equally long."
+        raise shape_error("array", "the value is not convertible", advice, str(error)) from error
 
 
 def listed(value: Any) -> list[Any]:
-    """A sequence's members; a single value, such as one axis or size, as the only one."""
+    """Return the members of a sequence as a list; another value becomes the only member."""
     if type(value) is tuple or type(value) is list:
         return [*value]
     if getattr(value, "ndim", 1) == 0 or not isinstance(value, Iterable) or type(value) is dict:
@@ -200,7 +201,7 @@ def listed(value: Any) -> list[Any]:
 
 
 def axis_of(axis: Any, rank: int, subject: str) -> int:
-    """An axis counted from the front, which must be an integer in [-rank, rank)."""
+    """Return an axis counted from the front; it must be an integer in [-rank, rank)."""
     number = axis if type(axis) is int else static_int(axis, subject, "axis")
     if not -rank <= number < rank:
         problem = f"axis {number} is out of bounds for an array of {rank} dimensions"
@@ -210,21 +211,21 @@ def axis_of(axis: Any, rank: int, subject: str) -> int:
 
 
 def axes_of(axis: Any, rank: int, subject: str) -> tuple[int, ...]:
-    """Axes counted from the front, none of them twice; None stands for all."""
+    """Return distinct axes counted from the front; None stands for all."""
     if axis is None:
         return tuple(range(rank))
     if type(axis) is int:
         return (axis_of(axis, rank, subject),)
     axes = tuple([axis_of(number, rank, subject) for number in listed(axis)])
     if len(set(axes)) != len(axes):
-        problem, details = "an axis is named twice", f"the array has {rank} dimensions"
+        problem, details = "an axis is repeated", f"the array has {rank} dimensions"
         advice = "Name each axis once; negative ones count from the end."
         raise value_error(subject, problem, advice, details, axis=axis)
     return axes
 
 
 def along(a: Any, axis: Any, subject: str) -> tuple[Any, tuple[int, ...], int]:
-    """An array, its sizes and an axis; None stands for that of its elements in row-major order."""
+    """Return an array, its sizes and an axis; None flattens the array in row-major order."""
     shape = operand_shape(a, subject)
     if axis is None and shape.rank != 1:
         return keep_weak(ops.reshape(lifted(a), (shape.size,)), a), (shape.size,), 0
@@ -233,24 +234,24 @@ def along(a: Any, axis: Any, subject: str) -> tuple[Any, tuple[int, ...], int]:
 
 
 def resized(sizes: Sequence[int], axis: int, *new: int) -> tuple[int, ...]:
-    """`sizes` with others, any number of them, in place of that of one axis."""
+    """Return `sizes` with the size of one axis replaced by any number of others."""
     return (*sizes[:axis], *new, *sizes[axis + 1 :])
 
 
 def spread(folded: Any, axes: Collection[int], like: Any) -> Any:
-    """What was folded over `axes`, repeated along them to the shape of `like`."""
+    """Repeat a result of folding over `axes` along them, to the shape of `like`."""
     kept = [axis for axis in range(like.ndim) if axis not in axes]
     return ops.broadcast_in_dim(folded, like.shape, kept)
 
 
 def weights_for(subject: str, a: Any, weights: Any, axis: Axis) -> Any:
-    """Weights that broadcast with `a`, given in its shape or in that of axes."""
+    """Return weights that broadcast with `a`, from weights with its shape or that of axes."""
     sizes, weight_sizes = (operand_shape(operand, subject).dimensions for operand in (a, weights))
     if weight_sizes == sizes:
         return weights
     axes = axes_of(axis, len(sizes), subject)
     if weight_sizes != tuple([sizes[axis] for axis in axes]):
-        problem, advice = "the weights do not fit the array", "Weights have its shape or axis'."
+        problem, advice = "the weights do not fit the array", "Give them its shape, or its axes'."
         raise shape_error(
             subject, problem, advice, axis=axis, shape=sizes, weights_shape=weight_sizes
         )
@@ -259,7 +260,7 @@ def weights_for(subject: str, a: Any, weights: Any, axis: Axis) -> Any:
 
 
 def members(arrays: Any, subject: str) -> list[Any]:
-    """The arrays of a sequence; an array's members are those along its first axis."""
+    """Return the arrays in a sequence, or the arrays along the first axis of an array."""
     if not isinstance(arrays, (list, tuple)):
         shape_of_rank(arrays, range(1, 99), subject, "Give a sequence of arrays.")
         arrays = mnp.unstack(arrays)
@@ -269,14 +270,14 @@ def members(arrays: Any, subject: str) -> list[Any]:
 
 
 def refuse_in_place(subject: str, inplace: bool, also: str = "") -> None:
-    """Raises an error where an array shall change."""
+    """Raise an error if an array is to change in place."""
     if inplace:
         advice = "Give inplace=False and use the result."
         raise value_error(subject, f"arrays do not change in place{also}", advice)
 
 
 def refuse_others(value: Any, allowed: Collection[Any], subject: str, name: str) -> None:
-    """Raises an error where `value` is not one of those allowed."""
+    """Raise an error if `value` is not in `allowed`."""
     if getattr(value, "ndim", 0) or value not in (*allowed,):
         choices = " or ".join([f'"{choice}"' for choice in allowed])
         raise type_error(subject, f"{name} {value!r} is unknown", f"Give {choices}.")
@@ -285,7 +286,7 @@ def refuse_others(value: Any, allowed: Collection[Any], subject: str, name: str)
 def shape_of_rank(
     value: Any, ranks: Container[int], subject: str, advice: str, problem: str = ""
 ) -> Shape:
-    """The shape of an array that must have so many dimensions."""
+    """Return the shape of an array; raise an error if its rank is not in `ranks`."""
     shape = operand_shape(value, subject)
     if shape.rank not in ranks:
         problem = problem or f"the array has {shape.rank} dimensions"
@@ -294,12 +295,12 @@ def shape_of_rank(
 
 
 def static_int(value: Any, subject: str, name: str) -> int:
-    """A Python integer that must be known when the program is traced."""
+    """Return a Python integer, which must be known while tracing."""
     try:
         return operator.index(value)
     except ConcretizationError:
         problem = f"{name} must be known when the function is traced"
-        advice = "It decides about shapes: give a Python integer, or name it in static_argnums."
+        advice = "It determines shapes: give a Python integer, or name it in static_argnums."
         raise unknown_error(subject, problem, advice, f"{name} = {value!r}") from None
     except TypeError:
         problem, details = f"{name} is not an integer", f"{name} = {value!r}"
@@ -307,7 +308,7 @@ def static_int(value: Any, subject: str, name: str) -> int:
 
 
 def static_size(value: Any, subject: str, name: str) -> int:
-    """A `static_int` that is not negative."""
+    """Return a `static_int` that is not negative."""
     size = static_int(value, subject, name)
     if size < 0:
         raise value_error(subject, f"{name} is negative", "Give 0 or more.", f"{name} = {size}")
@@ -315,7 +316,7 @@ def static_size(value: Any, subject: str, name: str) -> int:
 
 
 def static_sizes(shape: Any, subject: str) -> tuple[int, ...]:
-    """The sizes in a shape, which may be one size."""
+    """Return the sizes in a shape, which may be a single size."""
     sizes = tuple([static_int(size, subject, "shape") for size in listed(shape)])
     if any(size < 0 for size in sizes):
         raise value_error(subject, "a size is negative", "Sizes must be >= 0.", shape=sizes)
@@ -323,34 +324,34 @@ def static_sizes(shape: Any, subject: str) -> tuple[int, ...]:
 
 
 def host_indices(indices: Any) -> Any:
-    """A tuple of index arrays of NumPy's as arrays of the default integer type."""
+    """Convert a tuple of NumPy index arrays to arrays of the default integer type."""
     return tuple([lifted(index.astype(default_int().dtype)) for index in indices])
 
 
 def known(value: Any) -> Any:
-    """The elements of a value that is known when the program is traced; None for others."""
+    """Return the elements of a value that is known while tracing; None for others."""
     with suppress(TypeError):
         return np.asarray(value)
     return None
 
 
 def concrete(value: Any, subject: str, advice: str) -> np.ndarray:
-    """The elements of a value that must be known when the program is traced."""
+    """Return the elements of a value, which must be known while tracing."""
     try:
         return np.asarray(value)
     except TypeError as error:
         if not isinstance(value, Tracer) and not hasattr(value, "aval"):
             raise
-        problem = "its result's shape depends on values that are not known when it is traced"
+        problem = "the shape of the result depends on values that are unknown while tracing"
         details = f"given {operand_shape(value, subject)}"
         raise unknown_error(subject, problem, advice, details) from error
     except ValueError as error:
         advice = "Lists of one level must be equally long."
-        raise shape_error(subject, "no array can be made of this", advice, str(error)) from error
+        raise shape_error(subject, "the value is not convertible", advice, str(error)) from error
 
 
 def refuse_out(subject: str, out: Any) -> None:
-    """Raises an error where a place for the result was given."""
+    """Raise an error if `out` is given."""
     if out is not None:
         advice = "Arrays do not change: use the function's result."
         raise value_error(subject, "out is not supported", advice)

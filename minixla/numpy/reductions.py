@@ -27,11 +27,11 @@ Args:
 """
 _EXTREME = """
 Args:
-    where: booleans that broadcast with `a`: which elements count; requires `initial`.
+    where: booleans that broadcast with `a`, true for elements that count; requires `initial`.
 
 Raises:
-    AttributeValueError: there may be no elements and `initial` is missing, or an axis is out of
-        range.
+    AttributeValueError: `initial` is missing although the array may be empty, or an axis is out
+        of range.
 """
 _BOOLEANS = """
 Returns:
@@ -65,7 +65,7 @@ COMPUTATIONS |= {"add": ops.add, "mul": ops.mul, "max": ops.max, "min": ops.min}
 def _folded(
     row: Row, a: Any, axis: Axis, keepdims: Any, initial: Any = None, where: Any = None
 ) -> Any:
-    """`a` folded by a monoid; `a` has the type to fold in."""
+    """Fold `a` by a monoid; `a` has the type to compute in."""
     name, monoid, _ = row
     shape = operand_shape(a, name)
     kind = shape.element_type
@@ -204,7 +204,7 @@ def _extreme(row: Row, a: Any, axis: Axis, keepdims: bool, initial: Any, where: 
     sizes = operand_shape(a, name).dimensions
     is_empty = 0 in [sizes[number] for number in operands.axes_of(axis, len(sizes), name)]
     if initial is None and (is_empty or where is not None):
-        problem = f"there may be no element to take the {name} of"
+        problem = f"the {name} of possibly no elements is undefined"
         details, advice = f"the array has shape {sizes}", "Give initial, the result of none."
         raise operands.value_error(name, problem, advice, details, axis=axis)
     x = lifted(operands.without_nan(a, name, filling))
@@ -213,7 +213,7 @@ def _extreme(row: Row, a: Any, axis: Axis, keepdims: bool, initial: Any, where: 
 
 
 def _or_missing(row: Row, folded: Any, missing: float, a: Any, axis: Axis, keepdims: Any) -> Any:
-    """What was found, but `missing` where all of `a` is NaN, which does not count."""
+    """Return `folded`, or `missing` where all elements of `a` are NaN and NaN does not count."""
     if row.filling is None or not kind_of(a).is_inexact:
         return folded
     is_missing = all(mnp.isnan(a), axis, None, bool(keepdims))
@@ -374,7 +374,7 @@ def _index(row: Row, a: Any, axis: int | None, keepdims: bool | None) -> Array:
     dropped = range(shape.rank) if axis is None else (place,)
     if sizes[place] == 0:
         details = f"the array has shape {shape.dimensions}"
-        raise operands.value_error(name, "there is no element", "Check for size 0 first.", details)
+        raise operands.value_error(name, "the array is empty", "Check for size 0 first.", details)
     positions = ops.iota(Shape(operands.default_int(), sizes), place)
     kind = shape.element_type
     # Complex numbers cannot be compared by `gt`; they and narrow types take two reductions.

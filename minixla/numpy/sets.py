@@ -1,7 +1,7 @@
-"""Distinct elements, and sets of them: sorted, with a number of results that depends on values.
+"""Distinct elements and sets of them; the number of results depends on values.
 
-So functions take `size`: how many results to return, which must be given where arrays are traced;
-what is beyond is cut off, what is missing is filled.
+Functions therefore take `size`, the number of results, which is required for traced arrays. More
+results are cut off, and fewer are padded.
 """
 
 import math
@@ -37,7 +37,7 @@ _ADVICE = "Give size, the number of results."
 
 @one_program("rows")
 def _runs(rows: Any, equal_nan: bool) -> tuple[Any, Any]:
-    """The order of rows, and where in it a row is not that before."""
+    """Return the sorted order of rows, and whether each row differs from the one before it."""
     count, *sizes = rows.shape
     size, kind = math.prod(sizes), kind_of(rows)
     keys = sort_keys.keys_of(mnp.reshape(rows, (count, size)), "unique")
@@ -53,7 +53,7 @@ def _runs(rows: Any, equal_nan: bool) -> tuple[Any, Any]:
 
 
 def _count(where: Any, size: Any, subject: str) -> int:
-    """How many results there shall be."""
+    """Return the number of results."""
     if size is not None:
         return operands.static_size(size, subject, "size")
     return int(operands.concrete(mnp.count_nonzero(where), subject, _ADVICE))
@@ -116,7 +116,7 @@ def unique(
 
     Raises:
         ConcretizationError: `ar` is traced and `size` is missing.
-        AttributeValueError: there is no element to pad with.
+        AttributeValueError: the array has no element to pad with.
 
     Example:
         >>> np.unique(np.array([3, 1, 3]))
@@ -130,7 +130,7 @@ def unique(
     order, begins = _runs(rows, equal_nan)
     count = _count(begins, size, "unique")
     if count and not rows.shape[0] and fill_value is None:
-        problem = "there is no element to fill with"
+        problem = "an empty array has no element to pad with"
         raise operands.value_error("unique", problem, "Give fill_value.", f"given {shape}")
     found = _distinct(rows, order, begins, fill_value, count)
     values, index, inverse, counts = found
@@ -143,7 +143,7 @@ def unique(
 
 @one_program("rows", "order", "begins", "fill_value")
 def _distinct(rows: Any, order: Any, begins: Any, fill_value: Any, size: int) -> tuple[Any, ...]:
-    """The first rows of runs, their indices, each row's run and how long runs are."""
+    """Return the first rows of runs, their indices, the run of each row, and run lengths."""
     count, kind = rows.shape[0], default_int()
     (places,) = mnp.nonzero(begins, size=size + 1, fill_value=count)
     exists = getitem(places, slice(None, -1)) < count
@@ -261,23 +261,23 @@ def unique_values(
     return _unique_of(x, size, fill_value)
 
 
-# Sets of two arrays: runs of equal elements, of which some are chosen by whose elements they hold.
+# Sets of two arrays: select runs of equal elements by the arrays that contain the elements.
 
 
 class _Joined(NamedTuple):
-    """The elements of two arrays in order; arrays of one value for each of them."""
+    """The elements of two arrays in sorted order; each field has a value for every element."""
 
     values: Any
-    order: Any  # where they are in both arrays, one behind the other
-    begins: Any  # whether a run of equal ones begins
-    runs: Any  # the number of its run
-    of_both: tuple[Any, Any]  # for each array whether the run has elements of it
+    order: Any  # Positions in the concatenation of both arrays.
+    begins: Any  # True if a run of equal elements begins.
+    runs: Any  # The index of the run.
+    of_both: tuple[Any, Any]  # For each array, whether the run has elements of it.
 
 
 @one_program("ar1", "ar2")
 def _joined(ar1: Any, ar2: Any) -> _Joined:
     values = mnp.concatenate([ar1, ar2])
-    is_complex = kind_of(values).is_complex  # all of whose NaN are one
+    is_complex = kind_of(values).is_complex  # their NaN are all equal
     order, begins = _runs(
         mnp.where(mnp.isnan(values), math.nan, values) if is_complex else values, True
     )
@@ -296,7 +296,7 @@ def _of_two(subject: str, ar1: Any, ar2: Any) -> list[Any]:
 
 
 def _filled(values: Any, where: Any, size: int, fill_value: Any, default: Any = None) -> Any:
-    """The values that are chosen, and what stands for those missing."""
+    """Return the selected values, padded to `size`."""
     if not values.shape[0]:
         return mnp.full((size,), 0 if fill_value is None else fill_value, values.dtype)
     (places,) = mnp.nonzero(where, size=size, fill_value=values.shape[0])

@@ -32,7 +32,7 @@ Args:
     shape: a size, or a sequence of sizes.
     size: the number of results, required if the array is traced. More are cut off, fewer are
         padded.
-    where: booleans that broadcast with the array: which elements count.
+    where: booleans that broadcast with the array, true for elements that count.
 
 Returns:
     An array.

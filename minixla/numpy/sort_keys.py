@@ -1,8 +1,8 @@
-"""The order of elements: integers that have it, and positions put into it.
+"""Sort keys: integers in the order of elements, and positions sorted by them.
 
 XLA sorts one array of integers several times faster than it calls a comparator for floats or pairs.
-So elements become keys, integers of 32 bits in their order; a key and its position are one integer
-of 64 bits, and elements are taken by the positions that the sorted integers hold.
+So elements become keys, 32-bit integers in the same order. A key and its position form one 64-bit
+integer, and elements are taken at the positions in the sorted integers.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _S32, _S64 = ELEMENT_TYPES["s32"], ELEMENT_TYPES["s64"]
 
 
 def keys_of(x: Any, subject: str) -> list[Any]:
-    """Arrays of s32 that have the order of `x`, the most significant first.
+    """Return s32 arrays in the order of `x`, the most significant first.
 
-    NaN comes last, as in NumPy; of complex numbers those with NaN come after all others, at first
-    those whose imaginary part alone is NaN. All NaN are equal, and -0 equals 0.
+    NaN comes last, as in NumPy. Complex numbers with NaN come after all others, first those with
+    NaN only in the imaginary part. All NaN are equal, and -0 equals 0.
     """
     kind = operands.kind_of(x, subject)
     x = transforms().stop_gradient(lifted(x))
@@ -51,7 +51,7 @@ def _least(x: Any) -> Any:
 
 
 def _halves(x: Any) -> list[Any]:
-    """Keys of s64."""
+    """Split s64 keys into two s32 keys."""
     high = ops.shift_right_arithmetic(x, full_like(x, 32))
     high, low = (ops.convert_element_type(half, _S32) for half in (high, x))
     return [high, ops.xor(low, _least(low))]
@@ -62,24 +62,24 @@ def _keys_of_floats(x: Any) -> list[Any]:
     x = x if is_wide else operands.convert(x, F32)
     bits = ops.bitcast_convert_type(x, _S64 if is_wide else _S32)
     least = _least(bits)
-    # Sign and magnitude become two's complement, where -0 is 0.
+    # Convert sign and magnitude to two's complement, where -0 is 0.
     ordered = ops.select(ops.lt(bits, full_like(bits, 0)), ops.sub(least, bits), bits)
     ordered = ops.select(ops.ne(x, x), ops.not_(least), ordered)
     return _halves(ordered) if is_wide else [ordered]
 
 
 def order_of(keys: Sequence[Any], axis: int) -> Any:
-    """The positions along an axis, of s32, in the stable order of keys."""
+    """Return the positions along an axis, as s32, in the stable order of keys."""
     *others, last = keys
     order = _order_of_one(last, axis)
-    # Keys that are more significant sort again, and keep the order before of what they hold equal.
+    # More significant keys sort again, and keep the order of elements for which they are equal.
     for key in reversed(others):
         order = taken_along(order, _order_of_one(taken_along(key, order, axis), axis), axis)
     return order
 
 
 def _order_of_one(key: Any, axis: int) -> Any:
-    # A program of its own, for outside of programs there may be no integers of 64 bits.
+    # Use a separate program, because outside of programs 64-bit integers may be unavailable.
     return _program()(key, axis)
 
 
@@ -95,7 +95,7 @@ def _program() -> Any:
 
 
 def comes_before(keys: Sequence[Any], others: Sequence[Any], or_equals: bool) -> Any:
-    """Whether elements come before others, or equal them, by the keys of both."""
+    """Test whether elements come before others, or equal them, by the keys of both."""
     *pairs, last = zip(keys, others, strict=True)
     result = (ops.le if or_equals else ops.lt)(*last)
     for key, other in reversed(pairs):
@@ -104,9 +104,9 @@ def comes_before(keys: Sequence[Any], others: Sequence[Any], or_equals: bool) ->
 
 
 def places_of(keys: Sequence[Any], others: Sequence[Any], or_equals: bool) -> Any:
-    """How many of the elements of a vector in order come before (or equal) each of others.
+    """Count the elements of a sorted vector that come before (or equal) each of `others`.
 
-    A binary search by the keys of both, written out: it has as many steps as the size has bits.
+    It is an unrolled binary search by the keys of both, with one step for each bit of the size.
     """
     (size,), sizes = keys[0].shape, others[0].shape
     others = [mnp.ravel(other) for other in others]
@@ -114,9 +114,9 @@ def places_of(keys: Sequence[Any], others: Sequence[Any], or_equals: bool) -> An
     for power in reversed(range(size.bit_length())):
         more = ops.add(counts, full_like(counts, 1 << power))
         last = ops.sub(more, full_like(more, 1))
-        here = [taken_along(key, last, 0) for key in keys]  # which clamps
+        here = [taken_along(key, last, 0) for key in keys]  # clamps
         is_before = comes_before(here, others, or_equals)
-        if size + 1 & size:  # for one less than a power of two no place is beyond
+        if size + 1 & size:  # for one less than a power of two, no position is out of bounds
             is_before = ops.and_(is_before, ops.le(more, full_like(more, size)))
         counts = ops.select(is_before, more, counts)
     return mnp.reshape(counts, sizes)

@@ -1,4 +1,4 @@
-"""Functions that put elements into order, and that find places in it."""
+"""Functions that sort elements, and functions that search sorted vectors."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,9 +31,9 @@ Raises:
 def _ordered(
     subject: str, a: Any, axis: int | None, descending: bool = False, *unsupported: Any
 ) -> tuple[Any, Any, int]:
-    """The array, where its elements are in order, and the axis."""
+    """Return the array, the positions of its elements in order, and the axis."""
     if any(option is not None for option in unsupported):
-        advice = "Leave kind and order out: sorting is stable."
+        advice = "Omit kind and order: sorting is stable."
         raise operands.value_error(subject, "kind and order are not supported", advice)
     a, _, place = operands.along(a, axis, subject)
     keys = sort_keys.keys_of(a, subject)
@@ -158,7 +158,7 @@ def _keys_sorted(*arrays: Any, axis: int) -> Any:
     shapes = [operand_shape(array, "lexsort").dimensions for array in arrays]
     if len(set(shapes)) != 1:
         advice = "Give one or more arrays of one shape."
-        raise operands.shape_error("lexsort", "the keys have not one shape", advice, shapes=shapes)
+        raise operands.shape_error("lexsort", "the keys differ in shape", advice, shapes=shapes)
     if not shapes[0]:
         return mnp.zeros((), default_int())
     place = operands.axis_of(axis, len(shapes[0]), "lexsort")
@@ -166,7 +166,7 @@ def _keys_sorted(*arrays: Any, axis: int) -> Any:
     return lifted(convert(sort_keys.order_of(keys, place), default_int()))
 
 
-# Where elements are in an order.
+# Positions in sorted vectors.
 
 _METHODS = ("scan", "scan_unrolled", "sort", "compare_all")
 

@@ -1,4 +1,4 @@
-"""Eigenvalues and singular values, and what is made of them: ranks, pseudo-inverses, conditions."""
+"""Eigenvalues, singular values, and functions of them: ranks, pseudo-inverses, conditions."""
 
 from functools import partial
 from typing import Any, Literal, NamedTuple, overload
@@ -23,21 +23,21 @@ __all__ = ["cond", "eig", "eigh", "eigvals", "eigvalsh", "matrix_rank", "pinv", 
 
 
 class EighResult(NamedTuple):
-    """What `eigh` gives."""
+    """The result of `eigh`."""
 
     eigenvalues: Any
     eigenvectors: Any
 
 
 class EigResult(NamedTuple):
-    """What `eig` gives."""
+    """The result of `eig`."""
 
     eigenvalues: Any
     eigenvectors: Any
 
 
 class SVDResult(NamedTuple):
-    """What `svd` gives."""
+    """The result of `svd`."""
 
     U: Any
     S: Any
@@ -194,7 +194,7 @@ def svd(
         sizes = operand_shape(a, "svd").dimensions[-2:]
         if tuple(operands.listed(subset_by_index)) != (0, min(sizes)):
             advice = "Compute all of them and take a part."
-            raise operands.value_error("svd", "subset_by_index says a part", advice)
+            raise operands.value_error("svd", "subset_by_index selects a part", advice)
     if hermitian:
         factors = computed(partial(_by_eigenvalues, vectors=compute_uv), a, "svd", square=True)
     else:
@@ -270,10 +270,10 @@ def matrix_rank(
 
 
 def _one_of(subject: str, **options: Any) -> Any:
-    """The one of two arguments that is given, or None."""
+    """Return the given one of two arguments, or None if both are missing."""
     first, second = options.values()
     if first is not None and second is not None:
-        advice = "They are two names of one thing."
+        advice = "They are two names of one argument; give one."
         raise operands.value_error(subject, f"both {' and '.join(options)} are given", advice)
     return second if first is None else first
 
@@ -344,7 +344,7 @@ def cond(x: ArrayLike, p: float | str | None = None) -> Array:
     shape = operand_shape(x, "cond")
     if shape.rank < 2 or 0 in shape.dimensions[-2:]:
         advice = "Give matrices, [..., m, n], with m and n > 0."
-        raise matrix_error("cond", "x is empty or no matrix", advice, f"x {shape}")
+        raise matrix_error("cond", "x is empty or not a matrix", advice, f"x {shape}")
     x = inexact_operand(x, "cond")
     if p in (None, 2, -2):
         from minixla.numpy.isometries import extremes  # it uses this module

@@ -24,8 +24,8 @@ Args:
     dtype: the type to compute in and return; default: that of `a`, or float for integers.
 
 Returns:
-    An array with the element type of `a`, or float for integers, and the shape of `a` without the
-    axes, or with size 1 there if `keepdims`. The mean of no elements is NaN.
+    An array with the element type of `a`, or float for integers. Its shape is that of `a`
+    without the axes, or with size 1 there if `keepdims`. The mean of no elements is NaN.
 """
 _OF_VARIANCES = """
 Args:
@@ -41,7 +41,7 @@ Returns:
 
 
 def _present(a: Any, where: Any, subject: str, skips_nan: bool) -> Any:
-    """Which elements count; None stands for all."""
+    """Return a mask of the elements that count; None stands for all."""
     mask = operands.checked_mask(where, subject)
     if not skips_nan or not kind_of(a, subject).is_inexact:
         return mask
@@ -50,7 +50,7 @@ def _present(a: Any, where: Any, subject: str, skips_nan: bool) -> Any:
 
 
 def _count(a: Any, axis: Axis, keepdims: bool, mask: Any, kind: ElementType) -> Any:
-    """How many elements a mean is over: a number, or where there is a mask an array."""
+    """Count the elements of a mean: a number, or an array if there is a mask."""
     shape = operands.operand_shape(a, "mean")
     if mask is not None:
         counted = mnp.broadcast_to(mask, shape.dimensions)
@@ -121,7 +121,7 @@ def _variance(
     mean: Any,
     correction: Any,
 ) -> Array:
-    axes_of(axis, operands.operand_shape(a, name).rank, name)  # its errors name this function
+    axes_of(axis, operands.operand_shape(a, name).rank, name)  # so that errors name this function
     mask = _present(a, where, name, skips_nan)
     own = kind_of(a, name)
     wanted = operands.requested_type(dtype, name, inexact_type(own))
@@ -130,7 +130,7 @@ def _variance(
         problem = "the dtype for complex numbers is real"
         advice = "Leave dtype out, or give a complex one; the result is real."
         raise operands.value_error(name, problem, advice, dtype=dtype)
-    # A number in place of NaN, so that no NaN comes back through the derivative.
+    # Replace NaN by a number, so that the derivative contains no NaN.
     x = lifted(convert(operands.without_nan(a, name, 0 if skips_nan else None), work))
     if mean is None:
         mean = mnp.mean(x, axis, work, None, True, mask)
@@ -139,10 +139,10 @@ def _variance(
     if work.is_complex:
         squares = squares + mnp.square(mnp.imag(apart))
     if correction is not None and ddof:
-        problem, advice = "ddof and correction are both given", "They are names of one number."
+        problem, advice = "ddof and correction are both given", "They are two names; give one."
         raise operands.value_error(name, problem, advice, ddof=ddof, correction=correction)
     less = ddof if correction is None else correction
-    operands.operand_shape(less, name)  # refuses what is no number
+    operands.operand_shape(less, name)  # raises an error unless it is a number
     count = _count(a, axis, keepdims, mask, work.real) - less
     total = mnp.sum(squares, axis, work.real, None, keepdims, None, mask)
     result = convert(operators.divide(total, count), kind)
@@ -336,7 +336,7 @@ def diff(
     ]
     result = mnp.concatenate(parts, place) if len(parts) > 1 else lifted(a)
     function = mnp.not_equal if kind_of(result).kind == "pred" else operators.subtract
-    for _ in range(min(times, result.shape[place])):  # of no elements there are no differences
+    for _ in range(min(times, result.shape[place])):  # further differences are empty
         result = function(_span(result, place, 1, None), _span(result, place, None, -1))
     return result
 
@@ -379,20 +379,20 @@ def gradient(
     ):
         problem = "the arguments do not fit the array"
         details = {"axes": axes, "sizes": sizes, "varargs": varargs, "edge_order": edge_order}
-        advice = "Axes need more elements than edge_order; give distances, or places of elements."
+        advice = "Axes need more elements than edge_order; give distances or coordinates."
         raise operands.value_error("gradient", problem, advice, **details)
     slopes = [_slopes(values, *pair, order) for pair in zip(axes, distances, strict=True)]
     return slopes[0] if len(slopes) == 1 else slopes
 
 
 def _slopes(values: Any, axis: int, distance: Any, order: int) -> Any:
-    """The derivative along an axis, at the ends by two values or by three."""
+    """Compute the derivative along an axis, from two or three values at the ends."""
     steps: Any = 1 if distance is None else distance
     if operands.operand_shape(steps, "gradient").rank:
         others = [at for at in range(values.ndim) if at != axis]
         steps = mnp.expand_dims(diff(steps), others)
     secants = diff(values, axis=axis) / steps
-    # How far each inner element is on the way between its neighbours.
+    # The relative position of each inner element between its neighbours.
     share: Any = 0.5
     has_places = bool(getattr(steps, "ndim", 0))
     if has_places:
@@ -443,7 +443,7 @@ def interp(
     """
     points = [operands.operand_shape(vector, "interp") for vector in (xp, fp)]
     if points[0].rank != 1 or points[0].dimensions != points[1].dimensions:
-        problem, advice = "xp and fp are not vectors of one size", "Give a value for each place."
+        problem, advice = "xp and fp are not vectors of one size", "Give a value for each point."
         details = [f"{name} {point}" for name, point in zip(("xp", "fp"), points, strict=True)]
         raise operands.shape_error("interp", problem, advice, *details)
     for operand in (x, xp):

@@ -33,7 +33,7 @@ __all__ = ["cholesky", "det", "inv", "lstsq", "qr", "slogdet", "solve", "tensori
 
 
 class MatrixError(ShapeError, np.linalg.LinAlgError):
-    """An array that is no matrix, or not square, where one is needed."""
+    """Error for an array that is not a matrix, or not a square one, where one is required."""
 
 
 matrix_error = operands.refusal(MatrixError)
@@ -47,29 +47,29 @@ class QRResult(NamedTuple):
 
 
 class SlogdetResult(NamedTuple):
-    """A determinant: its sign (a number of size 1, or 0), and the logarithm of its size."""
+    """A determinant: its sign, with absolute value 1 or 0, and the logarithm of its size."""
 
     sign: Any
     logabsdet: Any
 
 
 def matrices(a: Any, subject: str, name: str = "a", square: bool = False) -> Any:
-    """`a` as an array of floats or complex numbers, which must be a matrix or a stack of such.
+    """Return `a`, a matrix or a stack of matrices, as an array of floats or complex numbers.
 
     Raises:
-        MatrixError: it has one dimension or none, or is not square where it must be.
+        MatrixError: it has fewer than two dimensions, or is not square where it must be.
     """
     shape = operand_shape(a, subject)
     if shape.rank < 2 or (square and shape.dimensions[-1] != shape.dimensions[-2]):
         what = "a square matrix" if square else "a matrix"
         advice = "The last two axes must be equal in size." if square else "Give two axes or more."
-        problem = f"{name} is not {what}, or a stack of such"
+        problem = f"{name} is not {what} or a stack of matrices"
         raise matrix_error(subject, problem, advice, f"{name} {shape}")
     return inexact_operand(a, subject)
 
 
 def computed(apply: Callable[..., Any], a: Any, subject: str, square: bool = False) -> Any:
-    """What an operation gives of a stack of matrices; narrow floats are computed in f32."""
+    """Apply an operation to a stack of matrices; narrow floats are computed in f32."""
     a = matrices(a, subject, square=square)
     kind = kind_of(a)
     if kind.bits >= 32:
@@ -80,12 +80,12 @@ def computed(apply: Callable[..., Any], a: Any, subject: str, square: bool = Fal
 
 
 def _factored(a: Any) -> tuple[Any, Any, Any]:
-    """The factors of `a` as constants."""
+    """Return the LU factors of `a` as constants."""
     return ops.lu(transforms().stop_gradient(a))
 
 
 def _solved(a: Any, b: Any) -> Any:
-    """X with a x = b, for matrices with the same axes in front."""
+    """Return X with a x = b, for matrices with the same leading axes."""
     lu, _, permutation = _factored(a)
     return ops.lu_solve(a, lu, permutation, b)
 
@@ -111,9 +111,9 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     left, right = operand_shape(a, "solve"), operand_shape(b, "solve")
     is_vector = right.rank == 1
     if not right.rank or right.dimensions[-1 if is_vector else -2] != left.dimensions[-1]:
-        advice = "Give b [n] or [..., n, k] for a [..., n, n]; a stack of vectors is matrices of "
-        advice += "one column, b[..., None]."
-        problem = "b has not as many rows as a"
+        advice = "Give b [n] or [..., n, k] for a [..., n, n]; pass a stack of vectors as matrices "
+        advice += "of one column, b[..., None]."
+        problem = "a and b must have the same number of rows"
         raise operands.shape_error("solve", problem, advice, f"a {left}", f"b {right}")
     weak = weak_type_of(a) and weak_type_of(b)
     kind = inexact_type(operands.common_type("solve", a, b))
@@ -125,10 +125,10 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
 
 
 def _broadcast_solution(a: Any, b: Any) -> Any:
-    """The solutions where the axes in front broadcast; each matrix is factored once."""
+    """Return the solutions for leading axes that broadcast; factor each matrix once."""
     *batch, n, k = b.shape
     if math.prod(a.shape[:-2]) == 1 and batch and len(batch) >= a.ndim - 2:
-        # More columns for one matrix.
+        # Solve for more columns of one matrix.
         columns = mnp.reshape(mnp.moveaxis(b, -2, 0), (n, -1))
         x = _solved(mnp.reshape(a, (n, n)), columns)
         return mnp.moveaxis(mnp.reshape(x, (n, *batch, k)), 0, -2)
@@ -163,7 +163,7 @@ def inv(a: ArrayLike) -> Array:
 
 
 def _sign(pivots: Any, kind: Any) -> Any:
-    """-1 for an odd number of exchanges of rows, else 1."""
+    """Return -1 for an odd number of row exchanges, else 1."""
     is_moved = mnp.not_equal(pivots, np.arange(pivots.shape[-1], dtype=np.int32))
     return operands.convert(1 - 2 * (mnp.sum(is_moved, -1, np.int32) % 2), kind)
 
@@ -174,13 +174,13 @@ def _determinant(a: Any) -> Any:
 
 
 def _smooth_jvp(primals: Any, tangents: Any) -> Any:
-    """Of the determinant of regular matrices."""
+    """Differentiate the determinant of regular matrices."""
     value = with_rule(_determinant, _smooth_jvp)(*primals)
     return value, value * mnp.trace(_solved(*primals, *tangents), axis1=-2, axis2=-1)
 
 
 def _determinant_jvp(primals: Any, tangents: Any) -> Any:
-    value = with_rule(_determinant, _determinant_jvp)(*primals)  # which has this derivative, too
+    value = with_rule(_determinant, _determinant_jvp)(*primals)  # differentiable by this rule, too
     a, is_zero = primals[0], value == 0
     if a.shape[-1] < 4:
         return value, transforms().jvp(_polynomial, primals, tangents)[1]
@@ -191,7 +191,7 @@ def _determinant_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def _polynomial(a: Any) -> Any:
-    """The determinant of up to three rows in products: right derivatives at any rank."""
+    """Compute the determinant of up to three rows by products, differentiable at any rank."""
     rows = [a[..., at, :] for at in range(a.shape[-1])]
     match rows:
         case []:
@@ -204,15 +204,16 @@ def _polynomial(a: Any) -> Any:
 
 
 def _by_singular_values(a: Any) -> Any:
-    """The determinant of four rows or more, with right first and second derivatives at any rank.
+    """Compute the determinant of four rows or more, with exact first and second derivatives.
 
-    Between constant bases in which `a` is diagonal, it is that of a block of all but the least two
-    singular values times that of the other two, in products. Below rank n - 2 both are zero.
+    Constant bases make `a` diagonal. The determinant of the block without the two smallest singular
+    values is then multiplied by that of the other two, computed by products. The derivatives are
+    exact at any rank; below rank n - 2 both are zero.
     """
     u, sizes, vh = ops.svd(transforms().stop_gradient(a))
     turned = product(adjoint(u), product(a, adjoint(vh)))
     n = a.shape[-1] - 2
-    # Beside a diagonal of singular values there is what rounding made.
+    # Outside the diagonal of singular values there is only rounding noise.
     noise = mnp.max(mnp.absolute(mnp.where(np.eye(n + 2, dtype=bool), 0, turned)), (-2, -1))
     has_rank = sizes[..., n - 1] > noise
     identity = np.eye(n, dtype=a.dtype)
@@ -237,7 +238,7 @@ def det(a: ArrayLike) -> Array:
 
 
 def _slogdet_of(diagonal_: Any, sign: Any) -> tuple[Any, Any]:
-    """The sign, and the logarithm of the size, of a product."""
+    """Return the sign, and the logarithm of the absolute value, of a product."""
     size = mnp.absolute(diagonal_)
     is_zero = mnp.any(size == 0, -1)
     signs = mnp.prod(mnp.sign(diagonal_), -1) * sign
@@ -300,8 +301,8 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
 
     Args:
         a: matrices [..., m, n].
-        mode: "reduced" (or "full") for min(m, n) columns of q, "complete" for m columns, "r" for
-            only r, "raw" for the transposed result of LAPACK's geqrf and its factors tau.
+        mode: "reduced" (or "full") for min(m, n) columns of q; "complete" for m columns; "r" for
+            only r; "raw" for the transposed result of LAPACK's geqrf and its factors tau.
 
     Returns:
         `Q` and `R`; in mode "r" only R, in mode "raw" h and tau under these names.
@@ -349,7 +350,7 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
 
 
 def pseudo_inverse(a: Any, u: Any, s: Any, vh: Any, is_kept: Any) -> Any:
-    """That of a = u diag(s) vh without the values that do not count, with the derivative by `a`."""
+    """Compute the pseudo-inverse of a = u diag(s) vh from kept values, differentiable by `a`."""
     inverse = mnp.where(is_kept, 1 / mnp.where(is_kept, s, 1), 0)
     inverse = operands.convert(mnp.where(mnp.isnan(s), s, inverse), kind_of(u))
     return with_rule(_pseudo_inverse, _pseudo_inverse_rule)(a, u, inverse, vh)
@@ -374,7 +375,7 @@ def _least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
     left, right = operand_shape(a, "lstsq"), operand_shape(b, "lstsq")
     operand_shape(0 if rcond is None else rcond, "lstsq")
     if left.rank != 2 or right.rank not in (1, 2) or left.dimensions[0] != right.dimensions[0]:
-        problem, advice = "they are no matrices of as many rows", "Give a [m, n], b [m] or [m, k]."
+        problem, advice = "a or b has a bad rank or size", "Give a [m, n], b [m] or [m, k]."
         raise matrix_error("lstsq", problem, advice, f"a {left}", f"b {right}")
     kind = inexact_type(operands.common_type("lstsq", a, b))
     a, b = (operands.lifted(operands.convert(operand, kind)) for operand in (a, b))
@@ -444,7 +445,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
         raise operands.value_error("tensorinv", "ind is not positive", "Give 1 or more.", ind=ind)
     first, others = shape.dimensions[:count], shape.dimensions[count:]
     if math.prod(first) != math.prod(others):
-        problem = f"the first {count} axes have not as many elements as the others"
+        problem = f"the first {count} axes and the others must have equally many elements"
         raise matrix_error("tensorinv", problem, "Give another ind.", f"a {shape}")
     square = mnp.reshape(a, (math.prod(first), math.prod(first)))
     return mnp.reshape(inv(square), (*others, *first))
@@ -468,7 +469,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
     left, right = operand_shape(moved, "tensorsolve"), operand_shape(b, "tensorsolve")
     others = left.dimensions[right.rank :]
     if left.dimensions[: right.rank] != right.dimensions or right.size != math.prod(others):
-        problem = "a has not the axes of b first, or not as many elements in the others"
+        problem = "a must start with the axes of b, and have equally many elements in the others"
         advice = "Move axes of a by `axes`."
         raise matrix_error("tensorsolve", problem, advice, f"a {left}", f"b {right}")
     matrix = mnp.reshape(moved, (right.size, right.size))

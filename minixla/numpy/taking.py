@@ -1,4 +1,4 @@
-"""Functions that take elements by index, and that find where elements are."""
+"""Functions that take elements by index, and functions that return indices of elements."""
 
 import math
 from typing import Any
@@ -19,7 +19,7 @@ from minixla.typing import Array, ArrayLike
 
 
 def _integers(indices: Any, subject: str, of_flags: bool = False) -> Any:
-    """Indices as an array of integers; lists are taken too, and truth values for 0 and 1."""
+    """Convert indices to an array of integers; accept lists, and booleans if `of_flags`."""
     if isinstance(indices, (list, tuple)):
         indices = concrete(indices, subject, "Give an array of them.")
     elif isinstance(indices, int):
@@ -74,7 +74,7 @@ def take(
     return getitem(a, index, "fill" if mode is None else indexing.checked_mode(mode), fill_value)
 
 
-# Where elements are.
+# Positions of elements.
 
 
 @documented(PARAMETERS)
@@ -109,7 +109,7 @@ def nonzero(
     count = operands.static_size(size, "nonzero", "size")
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value or 0,) * shape.rank
     sizes, flat, kind = shape.dimensions, mnp.ravel(operands.as_bool(a, "nonzero")), default_int()
-    # What is not wanted goes to a place that is out of bounds.
+    # Elements that are not wanted go to a position out of bounds.
     place = mnp.where(flat, mnp.cumsum(flat, dtype=kind) - 1, count)
     empty = lifted(np.full(count, -1, kind.dtype))
     positions = ops.iota(Shape(kind, flat.shape), 0)

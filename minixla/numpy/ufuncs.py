@@ -1,4 +1,4 @@
-"""`ufunc`: functions of elements with reduce, accumulate, at, outer and reduceat."""
+"""`ufunc`: functions of elements, with methods reduce, accumulate, at, outer and reduceat."""
 
 from collections.abc import Callable
 from inspect import Parameter, Signature, signature
@@ -22,7 +22,7 @@ Args:
     where: must be None; choose with `where`.
 """
 
-# Ufuncs' methods that are functions of their own, by the ufunc's name.
+# Methods of ufuncs that also exist as functions, by the ufunc's name.
 FOLDS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
 FOLDS |= {"logical_and": "all", "logical_or": "any"}
 _RUNNING = {"add": "cumsum", "multiply": "cumprod", "maximum": "cummax", "minimum": "cummin"}
@@ -30,14 +30,14 @@ _UPDATES = {"add": "add", "multiply": "multiply", "maximum": "max", "minimum": "
 
 
 class ufunc(Generic[Parameters]):
-    """A function of elements that broadcasts, as NumPy's of this name.
+    """A function of elements that broadcasts, like NumPy's ufunc.
 
     Args:
         func: a function of `nin` scalars.
-        nin: how many arguments it has.
-        nout: how many results.
+        nin: the number of arguments.
+        nout: the number of results.
         name: its name; default: that of `func`.
-        identity: the number that changes no other, if there is one.
+        identity: the number that changes no other, if it exists.
         call: the function of arrays; default: `func` for each element.
     """
 
@@ -68,7 +68,7 @@ class ufunc(Generic[Parameters]):
         return self.__name__
 
     def __call__(self, *args: Parameters.args, **options: Parameters.kwargs) -> Array:
-        """The results for arrays, which broadcast; `out` and `where` must be None."""
+        """Apply the function to arrays, which broadcast; `out` and `where` must be None."""
         try:
             if not options:
                 return self._call(*args)
@@ -88,9 +88,9 @@ class ufunc(Generic[Parameters]):
         operands.refuse_out(f"{self.__name__}.{method}", out)
         if self.nin != 2 or self.nout != 1:
             problem = (
-                f"it has {self.nin} arguments and {self.nout} results, so that there is no {method}"
+                f"it has {self.nin} arguments and {self.nout} results, so {method} is not supported"
             )
-            self._refuse(problem, "Functions of two arguments with one result have it.")
+            self._refuse(problem, "It requires two arguments and one result.")
 
     def _operand(self, a: Any, dtype: Any) -> Any:
         if self.__name__.startswith("logical_"):
@@ -107,16 +107,17 @@ class ufunc(Generic[Parameters]):
         initial: Any = None,
         where: Any = None,
     ) -> Any:
-        """The function of elements along an axis (None: all), from the first to the last.
+        """Fold elements along an axis (None: all), from the first to the last.
 
         Args:
             a: an array.
-            axis: the axis or axes; for functions of one's own one, or None.
+            axis: the axis or axes; custom ufuncs take one, or None.
             dtype: the type to compute in and return.
             out: not supported.
             keepdims: whether the axis stays, with size 1.
-            initial: a number to begin with.
-            where: booleans: which elements count. Without `initial` there must be an identity.
+            initial: the number to begin with.
+            where: booleans, true for elements that count. Without `initial` there must be an
+                identity.
         """
         self._check("reduce", out)
         fold = FOLDS.get(self.__name__)
@@ -150,7 +151,7 @@ class ufunc(Generic[Parameters]):
         return mnp.expand_dims(result, axes) if keepdims else result
 
     def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
-        """What `reduce` gives of the elements along an axis up to each."""
+        """Return the results of `reduce` for the elements along an axis up to each one."""
         self._check("accumulate", out)
         x = self._operand(a, dtype)
         running = _RUNNING.get(self.__name__)
@@ -168,9 +169,9 @@ class ufunc(Generic[Parameters]):
         return mnp.moveaxis(mnp.concatenate([moved[:1], others]), 0, axis)
 
     def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Any:
-        """A copy of `a` with elements at indices replaced by the function of them (and `b`).
+        """Copy `a`, and replace elements at indices by the function of them (and of `b`).
 
-        What is there several times is replaced one after the other; `inplace` must be False.
+        Repeated indices are applied one after the other; `inplace` must be False.
         """
         operands.refuse_in_place(f"{self.__name__}.at", inplace)
         if self.nin == 1:
@@ -191,7 +192,7 @@ class ufunc(Generic[Parameters]):
         return mnp.reshape(result, x.shape)
 
     def outer(self, A: Any, B: Any, /) -> Any:
-        """The function of each element of `A` with each of `B`."""
+        """Apply the function to each pair of elements of `A` and `B`."""
         self._check("outer")
         first = operand_shape(A, self.__name__).dimensions
         ones = [1] * operand_shape(B, self.__name__).rank
@@ -200,9 +201,9 @@ class ufunc(Generic[Parameters]):
     def reduceat(
         self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
     ) -> Any:
-        """What `reduce` gives of the elements from each index to before the next (or the end).
+        """Return the results of `reduce` for elements from each index up to the next (or the end).
 
-        Where the next is not greater, it is the element at the index.
+        If the next index is not greater, the result is the element at the index.
         """
         self._check("reduceat", out)
         x = mnp.moveaxis(self._operand(a, dtype), axis, 0)
@@ -224,7 +225,7 @@ class ufunc(Generic[Parameters]):
 def with_methods(
     identity: Any = None,
 ) -> Callable[[Callable[Parameters, Array]], ufunc[Parameters]]:
-    """Make a ufunc of a function of arrays, of one argument or two."""
+    """Turn a function of arrays, with one or two arguments, into a ufunc."""
 
     def made(function: Callable[Parameters, Array]) -> ufunc[Parameters]:
         declared = signature(function)

@@ -1,9 +1,9 @@
-"""Random numbers: JAX's functions (`jax.random`), bit for bit.
+"""Random numbers, bit-exact with `jax.random`.
 
 See docs/random.md.
 """
 
-# ruff: noqa: F403 - `offered` says what is offered
+# ruff: noqa: F403 - `offered` lists the public names
 
 from jax.random import *  # pyright: ignore[reportWildcardImportFromLibrary]
 

@@ -196,7 +196,7 @@ def categorical(
     rest = (*logits.shape[:axis], *logits.shape[axis + 1 :])
     sizes = rest if shape is None else sizes_of("categorical", shape)
     if len(sizes) < len(rest) or sizes_of("categorical", sizes, mnp.zeros(rest)) != sizes:
-        advice = "It ends with the sizes of the logits, but for the axis."
+        advice = "It must end with the sizes of the logits without the axis."
         raise shape_error("categorical", "shape does not fit", advice, shape=shape)
     front = sizes[: len(sizes) - len(rest)]
     kind = kind_of(logits)
@@ -214,7 +214,7 @@ def categorical(
 
 def _refuse_more(subject: str, count: int, most: int) -> None:
     if count > most:
-        problem = f"{count} cannot be drawn of {most} without repeating any"
+        problem = f"cannot draw {count} of {most} elements without replacement"
         raise value_error(subject, problem, "Draw fewer, or give replace=True.")
 
 
@@ -254,7 +254,7 @@ def permutation(
 
 
 def _shuffled(key: Any, x: Any, axis: int, independent: bool = False) -> Any:
-    """What `permutation` gives of an array."""
+    """Shuffle an array as `permutation` does."""
     if independent or x.ndim == 1:
         order = _order(key, x.shape, axis)
         return x if order is None else mnp.take_along_axis(x, order, axis, mode="clip")
@@ -263,9 +263,9 @@ def _shuffled(key: Any, x: Any, axis: int, independent: bool = False) -> Any:
 
 
 def _order(key: Any, sizes: tuple[int, ...], axis: int) -> Any:
-    """Indices along an axis in random order; None where there is only one."""
+    """Return indices along an axis in random order; None if there is at most one index."""
     order = None
-    # Equal bits are so frequent that many elements need more of them than one sort sees.
+    # Many elements often have equal bits, so sort in several rounds with new bits.
     rounds = math.ceil(3 * math.log(max(1, math.prod(sizes))) / math.log(2**32 - 1))
     for _ in range(rounds):
         key, draw_key = split_keys(key, 2, sizes)
@@ -314,10 +314,10 @@ def choice(
     axis = 0 if is_number else axis_of(axis, elements.ndim, "choice")
     most, count = elements if is_number else elements.shape[axis], math.prod(drawn)
     if not count:
-        # As in JAX, whatever the array's other sizes are.
+        # As in JAX, regardless of the array's other sizes.
         return mnp.zeros(drawn, default_int() if is_number else kind_of(a))
     if most <= 0:
-        problem = "there is nothing to draw of"
+        problem = "the array has no elements to draw"
         raise value_error("choice", problem, "Give an array with elements, or draw nothing.", a=a)
     if not replace:
         _refuse_more("choice", count, most)
@@ -336,10 +336,10 @@ def choice(
 def _weighted(
     key: Any, p: Any, sizes: tuple[int, ...], most: int, replace: bool, mode: str | None
 ) -> Any:
-    """Indices with probabilities."""
+    """Draw indices with given probabilities."""
     p = operands.inexact_operand(p, "choice")
     if p.shape != (most,):
-        advice = "Give a vector of as many numbers as there are elements."
+        advice = "Give a vector with one number for each element."
         details = f"p {operand_shape(p)}", f"{most} elements"
         raise shape_error("choice", "p does not fit the elements", advice, *details)
     if replace:

@@ -1,4 +1,4 @@
-"""What functions of a key draw: of a single typed key, of checked sizes and types."""
+"""Draws from a single typed key, of checked sizes and types."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from minixla_ops.helpers.shorthand import full_like
 def floats(
     key: Any, sizes: tuple[int, ...], kind: ElementType, low: Any = 0.0, high: Any = 1.0
 ) -> Any:
-    """What `uniform` gives, of checked sizes and type."""
+    """Draw the floats of `uniform`."""
     mantissa, unsigned = finfo(kind).nmant, ELEMENT_TYPES[f"u{kind.bits}"]
     width = 8 if mantissa < 8 else kind.bits
     words = convert(random_bits(key, width, sizes), unsigned)
@@ -33,7 +33,7 @@ def floats(
 
 
 def integers(key: Any, sizes: tuple[int, ...], minval: Any, maxval: Any, kind: ElementType) -> Any:
-    """What `randint` gives, of checked sizes and type."""
+    """Draw the integers of `randint`."""
     low, high = (_whole(bound) for bound in (minval, maxval))
     if kind.bits < 32:
         info = np.iinfo(kind.dtype)
@@ -59,7 +59,7 @@ def _integers(key: Any, sizes: tuple[int, ...], minval: Any, maxval: Any, kind: 
     span = convert(high - low, unsigned)
     span = ops.select(high <= low, full_like(span, 1), span)
     span = mnp.where(reaches_end & (high > low), span + full_like(span, 1), span)
-    # 2**bits modulo span, and no number in between may be larger than the type's largest.
+    # 2**bits modulo span; no intermediate number may exceed the type's maximum.
     factor = ops.rem(full_like(span, 1 << kind.bits // 2), span)
     factor = ops.rem(factor * factor, span)
     offset = ops.rem(ops.rem(upper, span) * factor + ops.rem(lower, span), span)
@@ -67,7 +67,7 @@ def _integers(key: Any, sizes: tuple[int, ...], minval: Any, maxval: Any, kind: 
 
 
 def _within(number: Any, kind: ElementType) -> Any:
-    """Integers of any type, not beyond the limits of `kind`."""
+    """Clip integers of any type to the limits of `kind`."""
     kind_of_number, info = kind_of(number), np.iinfo(kind.dtype)
     return mnp.clip(number, _clipped(info.min, kind_of_number), _clipped(info.max, kind_of_number))
 
@@ -78,13 +78,13 @@ def _clipped(number: int, kind: ElementType) -> Any:
 
 
 def signs(key: Any, sizes: tuple[int, ...], kind: ElementType) -> Any:
-    """What `rademacher` gives, of checked sizes and type."""
+    """Draw the numbers of `rademacher`."""
     heads = convert(floats(key, sizes, default_float()) < 0.5, kind)
     return convert(2 * heads - 1, kind)
 
 
 def normals(key: Any, sizes: tuple[int, ...], kind: ElementType) -> Any:
-    """What `normal` gives."""
+    """Draw the numbers of `normal`."""
     if kind.is_complex:
         parts = split_keys(key, 2, sizes)
         real, imaginary = (convert(normals(parts[at], sizes, kind.real), kind) for at in range(2))
@@ -95,12 +95,12 @@ def normals(key: Any, sizes: tuple[int, ...], kind: ElementType) -> Any:
 
 
 def exponentials(key: Any, sizes: tuple[int, ...], kind: ElementType) -> Any:
-    """What `exponential` gives."""
+    """Draw the numbers of `exponential`."""
     return -ops.log1p(-floats(key, sizes, kind))
 
 
 def gumbels(key: Any, sizes: tuple[int, ...], kind: ElementType, mode: str | None) -> Any:
-    """What `gumbel` gives."""
+    """Draw the numbers of `gumbel`."""
     if (mode or _default_mode()) == "low":
         shares = floats(key, sizes, kind, finfo(kind).tiny, 1.0)
         return -ops.log(-ops.log(shares))
@@ -118,7 +118,7 @@ def _default_mode() -> str:
 
 
 def _gumbels_of_all_floats(bits: Any) -> Any:
-    """Those of 64 bits each, of which every float32 between 0 and 1 can come."""
+    """Compute the numbers of `gumbel` from 64 bits each, which yield every float32 in (0, 1)."""
     inverted = ~bits
     carry = convert(inverted[1] == 0xFFFFFFFF, U32)
     inverted = inverted + mnp.stack([carry, full_like(carry, 1)])
@@ -128,7 +128,7 @@ def _gumbels_of_all_floats(bits: Any) -> Any:
 
 
 def _share(bits: Any) -> Any:
-    """The float32 of a 64-bit fixed-point fraction, its high and its low word."""
+    """Return the float32 of a 64-bit fixed-point fraction, which is given as high and low words."""
     high, low = bits[0], bits[1]
     zeros, of_low = ops.clz(high), ops.clz(low)
     is_far = zeros == 32

@@ -1,4 +1,4 @@
-"""Gamma distributions, and what is made of them."""
+"""Gamma distributions, and distributions that are derived from them."""
 
 import math
 from functools import cache, partial
@@ -147,7 +147,7 @@ def dirichlet(
 
 
 def _gammas(key: Any, a: Any, sizes: tuple[int, ...], is_log: bool) -> Any:
-    """What `gamma` or `loggamma` gives, of a parameter of the result's type."""
+    """Draw the numbers of `gamma` or `loggamma`, for a parameter of the result's type."""
     return _with_derivative(key.dtype, is_log)(key.data, mnp.broadcast_to(a, sizes))
 
 
@@ -159,7 +159,7 @@ def _with_derivative(dtype: Any, is_log: bool) -> Any:
     def draw(data: Any, a: Any) -> Any:
         key = KeyNumbers(data, dtype)
         members = implementation_of(key).members(data, math.prod(a.shape), False, False)
-        # Others than threefry give other numbers for several keys at once.
+        # Implementations other than threefry give other numbers for several keys at once.
         mapping = transforms()
         mapped = mapping.vmap(one) if is_threefry(key) else partial(mapping.map, one)
         return mnp.reshape(mapped((members, mnp.reshape(a, (-1,)))), a.shape)
@@ -173,12 +173,12 @@ def _with_derivative(dtype: Any, is_log: bool) -> Any:
     return drawn
 
 
-#: Any: JAX's stub requires an argument that its function does not have.
+#: Any, because JAX's stub requires an argument that its function does not have.
 _gamma_grad: Any = lax.random_gamma_grad
 
 
 def _slope(sample: Any, a: Any, is_log: bool) -> Any:
-    """The derivative of samples, or of their logarithms, with respect to `a`."""
+    """Return the derivative of samples, or of their logarithms, with respect to `a`."""
     if not is_log:
         return _gamma_grad(a, sample)
     size = ops.exp(sample)
@@ -189,13 +189,13 @@ def _slope(sample: Any, a: Any, is_log: bool) -> Any:
 
 
 def _single(key: KeyNumbers, a: Any, is_log: bool) -> Any:
-    """One sample. Source: Marsaglia and Tsang, A simple method for generating gamma variables."""
+    """Draw one sample. Source: Marsaglia and Tsang, A simple method for generating gamma ..."""
     kind: ElementType = operand_shape(a).element_type
     is_large = a >= 1
     size = ops.select(is_large, a, a + 1)
     d = size - full_like(a, 1 / 3)
     c = full_like(a, 1 / 3) / ops.sqrt(d)
-    # Of keys drawn of one by one the loops are small.
+    # Loops keep the program small if keys are processed one by one.
     dtype, split = key.dtype, partial(split_keys, is_loop=kind is F16 and not is_threefry(key))
     key, draw_key = split(key, 2)
     zero, one = full_like(a, 0), full_like(a, 1)

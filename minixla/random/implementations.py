@@ -1,4 +1,4 @@
-"""The three implementations of random keys: what their numbers are made of and become.
+"""The three implementations of random keys: how keys are created, split and drawn from.
 
 Source: jax.random's `threefry2x32`, `rbg` and `unsafe_rbg`, with `jax_threefry_partitionable`.
 """
@@ -14,22 +14,22 @@ from minixla_ops.elementwise.operators import convert, operand_shape
 from minixla_ops.helpers.shorthand import full_like, splat
 
 Sizes = Sequence[int]
-#: How many draws apart the keys are that `unsafe_rbg` takes of its generator.
+#: The distance, in draws, between the keys that `unsafe_rbg` takes from its generator.
 _STRIDE = 10
 
 
 class Implementation(NamedTuple):
-    """What makes the numbers of keys, of a single key's numbers: u32 vectors of `words`."""
+    """Functions that create and use the numbers of a single key, u32 vectors of `words`."""
 
     words: int
-    seed: Callable[[Any], Any]  # of an integer
-    split: Callable[[Any, Sizes], Any]  # those of an array of keys of this shape
-    fold_in: Callable[[Any, Any], Any]  # with an integer of u32
-    bits: Callable[[Any, int, Sizes], Any]  # unsigned integers of this width, of this shape
-    # What `split` gives of a vector of keys, as a pytree with these along the first axis. A member
-    # is as good as a key's numbers. Those of threefry are pairs of words, which programs need not
-    # put together and take apart. The last two arguments say whether many numbers are drawn of
-    # each, and whether the rounds of Threefry must be a loop.
+    seed: Callable[[Any], Any]  # From an integer.
+    split: Callable[[Any, Sizes], Any]  # The numbers of an array of keys of this shape.
+    fold_in: Callable[[Any, Any], Any]  # With an integer of u32.
+    bits: Callable[[Any, int, Sizes], Any]  # Unsigned integers of this width and shape.
+    # The result of `split` for a vector of keys, as a pytree with the keys along the first axis.
+    # Each member serves as the numbers of a key. Those of threefry are pairs of words, so programs
+    # need not join and split them. The last two arguments say whether many numbers are drawn from
+    # each key, and whether the rounds of Threefry must be a loop.
     members: Callable[[Any, int, bool, bool], Any]
 
 
@@ -63,9 +63,9 @@ def _encrypted(data: Any, block_0: Any, block_1: Any, **attributes: bool) -> tup
 
 
 def _counts(sizes: Sizes) -> tuple[Any, Any]:
-    """The numbers of elements in row-major order, their high and their low words.
+    """Return the indices of elements in row-major order, as their high and low words.
 
-    They are made of one iota for each dimension, so that each device makes those of its part.
+    They are computed from one iota for each dimension, so that each device computes its own part.
     """
     count = math.prod(sizes)
     shape = Shape(U32 if count <= 1 << 32 else U64, sizes)

@@ -52,7 +52,7 @@ def key_dtype(impl_spec: Any = None) -> Any:
     if impl_spec in map(sampling.key_type, implementations.IMPLEMENTATIONS):
         return impl_spec
     names = " or ".join([f'"{name}"' for name in implementations.IMPLEMENTATIONS])
-    problem = "there is no such implementation of random keys"
+    problem = "the implementation of random keys is unknown"
     raise value_error("key_dtype", problem, f"Give {names}.", given=impl_spec)
 
 
@@ -117,9 +117,9 @@ def _made(subject: str, seed: Any, dtype: Any) -> tuple[Any, Any]:
     shape = operand_shape(seed, subject)
     if shape.rank or not shape.element_type.is_integer:
         advice = "Give an integer; map over several: mx.vmap(mx.random.key)(seeds)."
-        raise shape_error(subject, "the seed is no single integer", advice, f"seed {shape}")
+        raise shape_error(subject, "the seed is not a single integer", advice, f"seed {shape}")
     if type(seed) is int:
-        # As in JAX, what does not fit into 32 bits loses its high ones without 64-bit mode.
+        # As in JAX, without 64-bit mode an integer keeps only its lowest 32 bits.
         wide = np.array(seed, np.int64)
         seed = lifted(wide.astype(canonical_element_type(element_type(wide.dtype)).dtype))
     return _of_seed(KeyNumbers(seed, dtype)), dtype
@@ -191,7 +191,7 @@ def _key_with(key: Any, data: Any) -> Any:
     shape = operand_shape(data, "fold_in")
     if shape.rank:
         advice = "Map over several: mx.vmap(mx.random.fold_in, (None, 0))(key, numbers)."
-        raise shape_error("fold_in", "data is no single number", advice, f"data {shape}")
+        raise shape_error("fold_in", "data is not a single number", advice, f"data {shape}")
     numbers = _folded(parent, lifted(convert(data, U32)))
     return parent.with_data(numbers) if is_key(key) else numbers
 

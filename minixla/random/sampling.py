@@ -1,4 +1,4 @@
-"""What functions of a key are made of: keys as users give them, programs, types and sizes."""
+"""Helpers for functions of a key: keys from users, programs, types and sizes."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -54,13 +54,13 @@ _MAKE_KEYS = "Give a key of mx.random.key(seed), split or fold_in."
 
 
 def setting(name: str) -> Any:
-    """What JAX's configuration says, of a name without `jax_`."""
+    """Return the value of an option of JAX; `name` lacks the prefix `jax_`."""
     return getattr(jax.config, f"jax_{name}")
 
 
 @lru_cache(maxsize=8)
 def key_type(implementation: str) -> Any:
-    """JAX's type of the keys of an implementation."""
+    """Return JAX's dtype for the keys of an implementation."""
     return jax.random.key_dtype(implementation)
 
 
@@ -70,29 +70,29 @@ def _implementation(dtype: Any) -> Implementation | None:
 
 
 def implementation_of(key: KeyNumbers) -> Implementation:
-    """What makes the numbers of keys like this one."""
+    """Return the implementation of a key."""
     implementation = _implementation(key.dtype)
     if implementation is None:
         advice = f"Use one of {', '.join(IMPLEMENTATIONS)}."
-        raise value_error("random", f"there are no keys {key.dtype}", advice)
+        raise value_error("random", f"keys of type {key.dtype} are not supported", advice)
     return implementation
 
 
 def is_threefry(key: KeyNumbers) -> bool:
-    """Whether a key's numbers are encrypted alone, so that several keys give what each does."""
+    """Test for threefry keys, for which a draw from several keys equals a draw from each."""
     return key.dtype == key_type("threefry2x32")
 
 
 def default_type() -> Any:
-    """The type of keys where nothing else is said: that of `jax_default_prng_impl`."""
+    """Return the default dtype of keys, which is that of `jax_default_prng_impl`."""
     return key_type(setting("default_prng_impl"))
 
 
 def typed(key: Any, subject: str) -> KeyNumbers:
-    """A key as users may give it, or an array of such, as one of ours.
+    """Convert a key from a user, or an array of keys, to `KeyNumbers`.
 
     Raises:
-        ShapeError: it is neither a typed key nor numbers of one.
+        ShapeError: it is neither a typed key nor the numbers of one.
     """
     if is_key(key):
         return KeyNumbers.of(key)
@@ -101,11 +101,11 @@ def typed(key: Any, subject: str) -> KeyNumbers:
 
 
 def checked_data(data: Any, dtype: Any, subject: str) -> Any:
-    """The numbers of raw keys of a type."""
+    """Check and return the numbers of raw keys of a type."""
     shape = data._array_shape() if isinstance(data, Tracer) else shape_of_data(data)
     words = implementation_of(KeyNumbers(data, dtype)).words
     if not isinstance(shape, Shape) or isinstance(data, (bool, int, float, complex)):
-        problem, details = "the key is no random key", f"key = {data!r}"
+        problem, details = "the key is not a random key", f"key = {data!r}"
         raise shape_error(subject, problem, _MAKE_KEYS, details)
     if shape.element_type is not U32 or shape.dimensions[-1:] != (words,):
         problem = f"these are not the numbers of a key of type {dtype}"
@@ -115,7 +115,7 @@ def checked_data(data: Any, dtype: Any, subject: str) -> Any:
 
 
 def single(key: KeyNumbers, subject: str) -> KeyNumbers:
-    """The key, which must not be an array of keys."""
+    """Return the key; raise an error if it is an array of keys."""
     if len(key.data.shape) != 1:
         problem, details = "the key is an array of keys", f"it has shape {key.shape}"
         advice = f"Give one of them, or map over them: mx.vmap(mx.random.{subject})(keys)."
@@ -126,17 +126,17 @@ def single(key: KeyNumbers, subject: str) -> KeyNumbers:
 def split_keys(
     key: Any, count: int, sizes: Sequence[int] = (), is_loop: bool = False
 ) -> list[KeyNumbers]:
-    """New keys of a single one, for use within a function that draws: their numbers are apart.
+    """Create new keys from a single one, for use within a function that draws.
 
-    `sizes` are those of what is drawn of each, where it is drawn at once. `is_loop` is that of
-    Threefry2x32.
+    The keys are separate. `sizes` is the shape of a draw from each key, if it is drawn at once.
+    `is_loop` is the attribute of Threefry2x32.
     """
     members = implementation_of(key).members(key.data, count, math.prod(sizes) > 1, is_loop)
     return [KeyNumbers(jax.tree.map(itemgetter(at), members), key.dtype) for at in range(count)]
 
 
 def random_bits(key: Any, width: int, sizes: Sequence[int]) -> Any:
-    """Unsigned integers of a width, of a single key."""
+    """Draw unsigned integers of a width from a single key."""
     return implementation_of(key).bits(key.data, width, tuple(sizes))
 
 
@@ -157,11 +157,11 @@ def as_call(*arrays: str, known: Sequence[str] = ()) -> Callable[[Function], Fun
                 value = options[name]
                 if not getattr(value, "ndim", 0) and not isinstance(value, (list, tuple)):
                     if not kind_of(value, function.__name__).is_integer:
-                        problem, advice = f"{name} is no integer", "Give an integer, or an array."
+                        problem, advice = f"{name} is not an integer", "Give an integer or array."
                         raise shape_error(function.__name__, problem, advice, **{name: value})
                     options[name] = operands.static_int(value, function.__name__, name)
                     names = tuple([other for other in names if other != name])
-            # Numbers stay what they are, so that they are constants of the program.
+            # Keep Python numbers, so that they become constants of the program.
             names = tuple([name for name in names if type(options[name]) not in _NUMBERS])
             values = [mnp.asarray(options.pop(name)) for name in names]
             weak = tuple(map(weak_type_of, values))
@@ -189,7 +189,7 @@ def _program(
     options: tuple[Any, ...],
     *_: Any,
 ) -> Graph:
-    """A function of a key and of arrays as a graph of the key's numbers and the arrays."""
+    """Convert a function of a key and arrays to a graph of the key's numbers and the arrays."""
 
     def staged(data: Any, *values: Any) -> Any:
         marked = [operands.marked(x, is_weak) for x, is_weak in zip(values, weak, strict=True)]
@@ -231,7 +231,7 @@ def sampler(*arrays: str, known: Sequence[str] = ()) -> Callable[[_Sampler], _Sa
                 bound = {**options, **dict(zip(names, args, strict=False))}
                 is_whole = len(bound) == len(args) + len(options)
                 if not is_whole or not needed <= bound.keys() <= known_names:
-                    declared.bind(*args, **options)  # says what is wrong
+                    declared.bind(*args, **options)  # raises an error
                 out_sharding = bound.pop("out_sharding", None)
                 bound |= plain_flags(subject, flags, bound)
                 if bound.get("shape") is not None or (needs_shape and "shape" in bound):
@@ -239,7 +239,7 @@ def sampler(*arrays: str, known: Sequence[str] = ()) -> Callable[[_Sampler], _Sa
                 result = run(single(typed(bound.pop("key"), subject), subject), **bound)
                 if out_sharding is None:
                     return result
-                import minixla.sharding  # loads propagation
+                import minixla.sharding  # late, because it loads propagation
 
                 return minixla.sharding.constrain(result, out_sharding)
             except Exception as error:
@@ -255,32 +255,32 @@ def sampler(*arrays: str, known: Sequence[str] = ()) -> Callable[[_Sampler], _Sa
 
 
 def sizes_of(subject: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
-    """The result's sizes: those of the parameters, or `shape`, to which these must broadcast."""
+    """Return the sizes of the result: `shape`, to which parameters must broadcast, or theirs."""
     sizes = [operand_shape(parameter, subject).dimensions for parameter in parameters]
     if shape is None:
         return broadcast_shapes(sizes, subject)
     if sizes and broadcast_shapes([shape, *sizes], subject) != tuple(shape):
         details = [f"parameters of shapes {', '.join(map(str, sizes))}"]
-        advice = "The parameters must broadcast to shape; give one with their sizes at its end."
+        advice = "The parameters must broadcast to shape; give a shape that ends with their sizes."
         raise shape_error(subject, "shape is too small", advice, *details, shape=tuple(shape))
     return tuple(shape)
 
 
 def requested(dtype: Any, subject: str, default: ElementType, *allowed: str) -> ElementType:
-    """The element type that a dtype asks for, which must be of an `allowed` kind.
+    """Return the element type for a dtype; its kind must be `allowed`.
 
     Raises:
-        ShapeError: it is of another one.
+        ShapeError: its kind is not allowed.
     """
     kind = requested_type(dtype, subject, default)
     if kind.kind not in allowed:
-        problem, kinds = f"it draws nothing of type {kind}", " or ".join(allowed)
+        problem, kinds = f"it does not draw numbers of type {kind}", " or ".join(allowed)
         raise shape_error(subject, problem, f"Give a dtype of kind {kinds}.", dtype=dtype)
     return kind
 
 
 def refuse_narrowing(subject: str, kind: ElementType, *parameters: Any) -> None:
-    """Raises an error where a parameter has a type that the result's does not hold."""
+    """Raise an error if a parameter has a type that does not fit the result's type."""
     for parameter in parameters:
         kind_of_parameter = kind_of(parameter, subject)
         if (
@@ -296,5 +296,5 @@ def refuse_narrowing(subject: str, kind: ElementType, *parameters: Any) -> None:
 
 
 def finfo(kind: ElementType) -> Any:
-    """What `numpy.finfo` says of a type of floats."""
+    """Return the `finfo` of a float type."""
     return ml_dtypes.finfo(kind.dtype)

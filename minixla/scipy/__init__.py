@@ -1,4 +1,4 @@
-"""SciPy's functions: those of jax.scipy.
+"""SciPy-style functions, with the API of jax.scipy.
 
 Linear algebra and many special functions have their own implementation, which is faster or more
 accurate than JAX's. All others are JAX's functions.

@@ -1,7 +1,7 @@
-"""The complement of the error function, the normal distribution's shares, and inverses.
+"""The complementary error function, the cumulative normal distribution, and inverses.
 
-exp(x * x) erfc(x) is a polynomial, so that what is lost by rounding squares is not lost: they are
-of numbers of half the digits, and have no error.
+exp(x * x) erfc(x) is computed as a polynomial, so that rounding of squares loses no digits. Squares
+are taken of numbers with half of the digits, and have no error.
 """
 
 import math
@@ -19,8 +19,8 @@ from minixla.scipy.real_functions import SHARED, of_reals, upper_digits
 from minixla.typing import Array, ArrayLike
 
 _ROOT = math.sqrt(0.5)
-# (x + 4) exp(x * x) erfc(x) for x >= 0, by Chebyshev polynomials of 8 / (x + 4) - 1: the first of
-# them for f32. Computed by mpmath, as coefficients of a discrete cosine transform.
+# Chebyshev coefficients, in 8 / (x + 4) - 1, of (x + 4) exp(x * x) erfc(x) for x >= 0; f32 uses
+# the first ones. Computed by mpmath, as coefficients of a discrete cosine transform.
 _SCALED = [
     1.6320978781965259, 1.5054329427054698, 0.5903214182888945,
     0.19828527172011035, 0.0569084302284687, 0.013773973050870096,
@@ -41,12 +41,12 @@ _SCALED_POWERS = [
 _NEAR = 0.5
 #: Up to here XLA's function loses no more digits.
 _FAR = 2
-#: Beyond, exp(-x * x / 2) is 0 in double.
+#: Beyond this, exp(-x * x / 2) is 0 in f64.
 _END = 40
 
 
 def scaled_complement(x: Any) -> Any:
-    """exp(x * x) erfc(x) of numbers >= 0; derivatives have no cancellation."""
+    """Compute exp(x * x) erfc(x) for numbers >= 0; derivatives have no cancellation."""
     inverse = 1 / (x + 4)
     if kind_of(x) is F32:  # Horner
         total, power = mnp.zeros_like(x), 8 * inverse - 1
@@ -61,12 +61,13 @@ def scaled_complement(x: Any) -> Any:
 
 
 def _gaussian(factor: float) -> Function:
-    """exp(factor * x * x), whose square is not rounded."""
+    """Return a function that computes exp(factor * x * x) without rounding the square."""
 
     def function(x: Any) -> Any:
         x = mnp.clip(x, -_END, _END)
         high = upper_digits(x)
-        # Of a small number, as XLA makes a product of exponentials one of a sum.
+        # A series for the small rest, because XLA turns a product of exponentials into one of a
+        # sum.
         rest = factor * (x - high) * (x + high)
         more = 1 + rest * (1 + rest / 2 * (1 + rest / 3 * (1 + rest / 4)))
         return mnp.exp(factor * high * high) * more
@@ -144,7 +145,7 @@ def ndtr(x: ArrayLike) -> Array:
 
 
 def _slope_of_log_ndtr(y: Any, x: Any) -> Any:
-    # The logarithms of density and share cancel far to the left.
+    # Far to the left, the logarithms of density and share cancel.
     is_far = x < -4
     far = math.sqrt(2 / math.pi) / scaled_complement(-mnp.minimum(x, -4) * _ROOT)
     near = mnp.exp(mnp.where(is_far, 0, -0.5 * x * x - y) - 0.5 * math.log(2 * math.pi))
@@ -220,6 +221,6 @@ def erfinv(x: ArrayLike) -> Array:
         error = (1 - size) - erfc(y)
         return mnp.copysign(y - error * (0.5 * math.sqrt(math.pi)) * mnp.exp(y * y), x)
 
-    # XLA's loses digits from here on, of f64 more: a step of Newton's.
+    # From here on XLA's function loses digits, more of them in f64, so add a Newton step.
     least = 0.95 if kind_of(x) is F32 else 0.5
     return mended(inverse, (size > least) & (size < 1), stepped)

@@ -1,4 +1,4 @@
-"""LU factors as SciPy gives and takes them; `minixla.scipy.linalg` offers these functions."""
+"""LU factors in SciPy's format; `minixla.scipy.linalg` exports these functions."""
 
 from typing import Any
 
@@ -34,15 +34,15 @@ TRANSPOSES = dict(enumerate(("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")))
 
 
 def pair(value: Any, subject: str, name: str) -> tuple[Any, Any]:
-    """What functions that factor matrices give as two, as an argument of those that solve.
+    """Return the pair of factors that a factorization returned, for a function that solves.
 
     Raises:
-        AttributeValueError: it is no pair.
+        AttributeValueError: the value is not a pair.
     """
     if isinstance(value, (tuple, list)) and len(value) == 2:
         return value[0], value[1]
-    advice = "Give what the function that factors matrices gave."
-    raise operands.value_error(subject, f"{name} is no pair", advice, **{name: value})
+    advice = "Pass the result of the function that factors matrices."
+    raise operands.value_error(subject, f"{name} is not a pair", advice, **{name: value})
 
 
 @documented(SHARED)
@@ -149,7 +149,7 @@ def _lu_solve(lu: Any, piv: Any, b: Any, trans: int) -> Any:
     left, right = operand_shape(lu, "lu_solve"), operand_shape(b, "lu_solve")
     is_vector, n = right.rank == left.rank - 1, left.dimensions[-1]
     if right.dimensions[-1 if is_vector else -2 :][:1] != (n,):
-        problem, advice = "b has not as many rows as lu", "Give b [..., n] or [..., n, k]."
+        problem, advice = "b and lu differ in rows", "Give b [..., n] or [..., n, k]."
         raise operands.shape_error("lu_solve", problem, advice, f"lu {left}", f"b {right}")
     kind = inexact_type(operands.common_type("lu_solve", lu, b))
     lu, b = (lifted(convert(operand, kind)) for operand in (lu, b))

@@ -1,7 +1,7 @@
-"""The gamma function and what is made of it, nearer the truth than by sums of logarithms.
+"""The gamma function and functions of it, more accurate than sums of logarithms.
 
-A power divided by gamma functions is small where each of them is huge. All is made of what is left
-of gamma when its size is taken out, gamma(a) exp(a) a**-a sqrt(a / (2 pi)), which is nearly 1.
+A power divided by gamma functions is small where each of them is huge. So all functions use the
+scaled gamma function, gamma(a) exp(a) a**-a sqrt(a / (2 pi)), which is nearly 1.
 """
 
 import math
@@ -27,7 +27,7 @@ _ABOVE += [4.76367800457137231464e-2, 2.07448227648435975150e-1, 4.9421482680149
 _BELOW = [-2.31581873324120129819e-5, 5.39605580493303397842e-4, -4.45641913851797240494e-3]
 _BELOW += [1.18139785222060435552e-2, 3.58236398605498653373e-2, -2.34591795718243348568e-1]
 _BELOW += [7.14304917030273074085e-2, 1.0]
-# Stirling's series: the logarithm of what is left of gamma, in powers of 1 / a**2, times a.
+# Stirling's series: the logarithm of the scaled gamma function, in powers of 1 / a**2, times a.
 STIRLING = [-3617 / 122400, 1 / 156, -691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360]
 STIRLING += [1 / 12]
 # The logarithm of gamma(2 + z) divided by z, for z from -0.5 to 0.5.
@@ -36,12 +36,12 @@ _LOGARITHM = [
     *(zeta(_ORDERS, np.full_like(_ORDERS, 2)) / _ORDERS * (-1) ** _ORDERS).tolist(),
     1 - np.euler_gamma,
 ]
-#: From here on the series is exact to double.
+#: From here on the series is exact in f64.
 FAR = 10
 
 
 def polynomial(coefficients: list[float], x: Any, of_f32: int = 0) -> Any:
-    """A polynomial; of a series f32 needs the last `of_f32` coefficients alone."""
+    """Evaluate a polynomial; a series needs only the last `of_f32` coefficients in f32."""
     coefficients = coefficients[-of_f32:] if kind_of(x) is F32 else coefficients
     total = 0 * x + coefficients[0]
     for coefficient in coefficients[1:]:
@@ -59,7 +59,7 @@ def _power(x: Any, y: Any) -> Any:
 
 
 def _shifted(x: Any, whole: Any) -> tuple[Any, Any, Any]:
-    """What is left, z, and what to multiply and divide gamma(2 + z) by for gamma(x).
+    """Return z, and the factor and the divisor that turn gamma(2 + z) into gamma(x).
 
     Args:
         x: numbers from 0 to 10.
@@ -72,13 +72,13 @@ def _shifted(x: Any, whole: Any) -> tuple[Any, Any, Any]:
 
 
 def _near(x: Any) -> Any:
-    """Gamma of numbers from 0 to 10."""
+    """Compute gamma for numbers from 0 to 10."""
     z, product, quotient = _shifted(x, mnp.floor(x))
     return product * polynomial(_ABOVE, z) / (quotient * polynomial(_BELOW, z))
 
 
 def left_of_gamma(a: Any) -> Any:
-    """What is left of gamma, of numbers > 0."""
+    """Compute the scaled gamma function for numbers > 0."""
     low = mnp.minimum(a, FAR)
     near = _near(low) * mnp.exp(low) * _power(low, 0.5 - low) / math.sqrt(2 * math.pi)
     return mnp.where(a < FAR, near, mnp.exp(_stirling(a)))
@@ -99,7 +99,7 @@ def gamma(x: ArrayLike) -> Array:
     near = _near(mnp.minimum(size, FAR))
 
     def above() -> Any:
-        far = mnp.clip(size, FAR, 40 if kind_of(x) is F32 else 180)  # where gamma is infinite
+        far = mnp.clip(size, FAR, 40 if kind_of(x) is F32 else 180)  # then gamma is infinite
         half = _power(far, 0.5 * far - 0.25)
         return math.sqrt(2 * math.pi) * half * mnp.exp(-far) * mnp.exp(_stirling(far)) * half
 
@@ -118,7 +118,7 @@ def gamma(x: ArrayLike) -> Array:
 def _factorial(n: Any) -> Any:
     n = mnp.minimum(n, 1e3)
     above = n + 1
-    # What n + 1 is rounded by, times the digamma function.
+    # Correct for the rounding error of n + 1, by the digamma function.
     value = gamma(above) * (1 + (n - above + 1) * mnp.log(mnp.maximum(above, 1) - 0.5))
     is_whole = (n == mnp.floor(n)) & (mnp.abs(value) * mnp.finfo(value.dtype).eps < 1)
     return mnp.where(n < 0, 0, mnp.where(is_whole, mnp.round(value), value))
@@ -143,14 +143,14 @@ def factorial(n: Any, exact: bool = False) -> Array:
         Array(120., dtype=float32, weak_type=True)
     """
     if exact:
-        problem = "exact=True needs integers of any size, which arrays do not hold"
+        problem = "exact=True needs integers of any size, which arrays cannot hold"
         advice = "Call math.factorial, or give exact=False."
         raise operands.value_error("factorial", problem, advice)
     return _factorial(n)
 
 
 def log_gamma_above(z: Any) -> Any:
-    """log(gamma(1 + z)) of numbers from 0 to 0.5."""
+    """Compute log(gamma(1 + z)) for numbers from 0 to 0.5."""
     return z * polynomial(_LOGARITHM, z) - mnp.log1p(z)
 
 
@@ -183,19 +183,19 @@ def gammaln(x: ArrayLike) -> Array:
 
 
 def without_linear(x: Any) -> Any:
-    """log(1 + x) - x of numbers from -0.5 to 1, without cancellation."""
+    """Compute log(1 + x) - x for numbers from -0.5 to 1, without cancellation."""
     ratio = x / (2 + x)
     return ratio * (odd_powers(ratio) - x)
 
 
 def odd_powers(ratio: Any) -> Any:
-    """log((1 + r) / (1 - r)) / r - 2 of numbers up to a third."""
+    """Compute log((1 + r) / (1 - r)) / r - 2 for numbers up to a third."""
     square = ratio * ratio
     return 2 * square * polynomial([1 / k for k in range(35, 1, -2)], square, 9)
 
 
 def scale_of_beta(a: Any, b: Any) -> Any:
-    """sqrt(2 pi (a + b) / (a b)) and what is left of gamma(a) gamma(b) / gamma(a + b)."""
+    """Compute sqrt(2 pi (a + b) / (a b)) times the scaled gamma(a) gamma(b) / gamma(a + b)."""
     root = math.sqrt(2 * math.pi) * mnp.sqrt(1 / a + 1 / b)
     both = mnp.minimum(a, b) >= FAR
     series = mnp.exp(_stirling(a) + _stirling(b) - _stirling(a + b))
@@ -204,19 +204,19 @@ def scale_of_beta(a: Any, b: Any) -> Any:
 
 
 def are_inside(a: Any, b: Any) -> Any:
-    """Whether both are above 0 and finite."""
+    """Test whether both are above 0 and finite."""
     return (a > 0) & (b > 0) & (a < math.inf) & (b < math.inf)
 
 
 def _slope_of_betaln(a: Any, b: Any) -> Any:
-    """The digamma function of a less that of a + b, without cancellation for numbers > 0."""
+    """Compute digamma(a) - digamma(a + b), without cancellation for numbers > 0."""
     is_inside = are_inside(a, b)
     c, d = (mnp.where(is_inside, operand, 1) for operand in (a, b))
     is_low = c < FAR
     total, high = mnp.zeros_like(c), mnp.where(is_low, c + FAR, c)
     for k in range(FAR):
         total = total + d / (c + d + k) / (c + k)
-    # Beyond, the difference of two series in 1 / x**2 is divided by that of their arguments.
+    # Beyond FAR, divide the difference of two series in 1 / x**2 by that of their arguments.
     u, v, share = 1 / (high * high), 1 / (high + d), d / (high + d)
     value, divided = mnp.zeros_like(c), mnp.zeros_like(c)
     for order, coefficient in zip(range(15, -2, -2), [*STIRLING, 0], strict=True):
@@ -248,7 +248,7 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
         outside = mnp.where((a > 0) & (b > 0), -math.inf, other)
         return mnp.where(is_inside, far, outside)
 
-    # One quotient may overflow, of which the other is 0.
+    # One quotient may overflow if the other is 0.
     return mended(value, ~is_inside | (share < mnp.finfo(c.dtype).tiny), rare)
 
 
@@ -263,8 +263,8 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
     a, b = lifted(a), lifted(b)
     is_inside = are_inside(a, b)
     c, d = (mnp.where(is_inside, operand, 1) for operand in (a, b))
-    # What the shares are rounded by changes the powers as much as their sum, in all; where that is
-    # more than 80, the powers are 0.
+    # Rounding errors of the shares change the powers by the same factor as their sum does. Where
+    # the exponent of this factor is above 80, the powers are 0.
     total = mnp.minimum(c + d, mnp.finfo(c.dtype).max)
     share, other = c / total, d / total
     rest = total * ((1 - mnp.maximum(share, other)) - mnp.minimum(share, other))
@@ -278,13 +278,13 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
         other = signs * mnp.exp(ops.lgamma(a) + ops.lgamma(b) - ops.lgamma(a + b))
         return mnp.where(is_inside, far, mnp.where((a > 0) & (b > 0), 0, other))
 
-    # A share may be 0, beside which the other is 1.
+    # One share may be 0 if the other is 1.
     is_far = mnp.minimum(share, other) < 2 * mnp.finfo(c.dtype).tiny
     return mended(scale * powers, ~is_inside | is_far, rare)
 
 
 def _sign(x: Any) -> Any:
-    """The sign of gamma(x)."""
+    """Return the sign of gamma(x)."""
     return mnp.where(
         (x < 0) & (mnp.floor(x) % 2 == 1), -1, mnp.where(x == 0, mnp.copysign(1, x), 1)
     )

@@ -1,6 +1,6 @@
-"""The incomplete gamma and beta functions, nearer the truth than by sums that are cut off.
+"""The incomplete gamma and beta functions, more accurate than truncated sums.
 
-Densities have no cancellation, and each share is found by what has none.
+Densities have no cancellation, and each share is computed by a formula without cancellation.
 """
 
 import math
@@ -32,7 +32,7 @@ from minixla_ops.elementwise.incomplete import Betainc, Igamma
 
 @cache
 def _temme() -> list[list[float]]:
-    """Coefficients of powers of eta, for each power of 1 / a. Source: DLMF 8.12.8 to 8.12.12."""
+    """Return coefficients of powers of eta, by power of 1 / a. Source: DLMF 8.12.8 to 8.12.12."""
     count, orders = 44, 10
     # mu as a series in eta, where eta**2 / 2 = mu - log(1 + mu).
     mu = [Fraction(0), Fraction(1)]
@@ -44,7 +44,7 @@ def _temme() -> list[list[float]]:
     for n in range(count + 1):
         before = sum((mu[n - j + 1] * inverse[j] for j in range(n)), Fraction(0))
         inverse.append((1 if n == 0 else 0) - before)
-    # What is left of gamma in powers of 1 / a: the derivative of its logarithm is Stirling's.
+    # The scaled gamma function in powers of 1 / a; the logarithm's derivative is Stirling's series.
     numbers = [Fraction(1, 12), 0, Fraction(-1, 360), 0, Fraction(1, 1260), 0, Fraction(-1, 1680)]
     numbers += [0, Fraction(1, 1188), 0]
     left = [Fraction(1)]
@@ -61,7 +61,7 @@ def _temme() -> list[list[float]]:
 
 
 def _temme_parts(a: Any, x: Any) -> tuple[Any, Any]:
-    """P and Q near x = a, for large a."""
+    """Compute P and Q near x = a, for large a."""
     mu = (x - a) / a
     exponent = without_linear(mu)
     eta = mnp.sign(mu) * mnp.sqrt(-2 * exponent)
@@ -75,14 +75,14 @@ def _temme_parts(a: Any, x: Any) -> tuple[Any, Any]:
     return mnp.where(is_below, small, 1 - small), mnp.where(is_below, 1 - small, small)
 
 
-#: No argument needs so many terms: rounding may keep the last ones from vanishing.
+#: An upper limit of the number of terms. Rounding may keep the last ones from vanishing.
 _MOST = 2000
 # Below this, a factor of a density may be 0 although its quotient by x is not.
 _SMALL = 1e-4
 
 
 def _lower_series(a: Any, x: Any) -> Any:
-    """The sum over k of x**k / ((a + 1) ... (a + k))."""
+    """Sum x**k / ((a + 1) ... (a + k)) over k."""
 
     def step(k: Any, state: Any) -> Any:
         term, total = state
@@ -95,13 +95,13 @@ def _lower_series(a: Any, x: Any) -> Any:
 
 
 def _fraction(first: Any, numbers: Any) -> Any:
-    """1 / (b0 + a1 / (b1 + a2 / (b2 + ...))): `numbers(k)` gives ak and bk. Source: Lentz."""
+    """Compute 1 / (b0 + a1 / (b1 + a2 / ...)); `numbers(k)` returns ak and bk. Source: Lentz."""
 
     def step(k: Any, state: Any) -> Any:
         c, d, total, is_open = state
         above, below = numbers(k)
         d, c = 1 / (above * d + below), below + above / c
-        # Rounding would add up while others go on.
+        # Stop early, because rounding errors would add up while other elements go on.
         is_open = is_open & (mnp.abs(c * d - 1) > 2 * mnp.finfo(first.dtype).eps)
         return c, d, mnp.where(is_open, total * (c * d), total), is_open
 
@@ -111,7 +111,7 @@ def _fraction(first: Any, numbers: Any) -> Any:
 
 
 def _repeated(step: Any, goes_on: Any, state: Any) -> Any:
-    """The state after so many steps that no element goes on."""
+    """Repeat a step until no element goes on, and return the state."""
     one = mnp.ones((), state[0].dtype)
     return while_loop(
         lambda state: (state[0] < _MOST) & mnp.any(goes_on(state[1])),
@@ -121,7 +121,7 @@ def _repeated(step: Any, goes_on: Any, state: Any) -> Any:
 
 
 def _alternating(a: Any, x: Any) -> Any:
-    """The sum over k >= 1 of (-x)**k a / (k! (a + k)), for x <= 1."""
+    """Sum (-x)**k a / (k! (a + k)) over k >= 1, for x <= 1."""
     total, term = mnp.zeros_like(x), mnp.ones_like(x)
     for k in range(1, 21):
         term = term * (-x / k)
@@ -130,18 +130,18 @@ def _alternating(a: Any, x: Any) -> Any:
 
 
 def _of_powers(a: Any, x: Any) -> Any:
-    """(x / a)**a exp(a - x), of numbers > 0.
+    """Compute (x / a)**a exp(a - x) for numbers > 0.
 
-    What its large exponent is rounded by, and the terms of that, is put into the result.
+    The result is corrected for the rounding errors of the large exponent and its terms.
     """
-    scale = mnp.where(a > 1, 0.25, 1)  # for the sum not to overflow
+    scale = mnp.where(a > 1, 0.25, 1)  # so that the sum does not overflow
     a, x = a * scale, x * scale
     apart, total, one = x - a, x + a, mnp.ones_like(x)
     is_near, is_above = (apart > -0.5 * a) & (apart < a), x > a
     least, most = mnp.where(is_above, a, x), mnp.where(is_above, x, a)
-    # Near a the exponent is -apart**2 / total, and what is small beside that.
+    # Near a the exponent is -apart**2 / total, plus terms that are small beside it.
     above = mnp.where(is_near, apart, x)
-    # Where x / a would overflow, a * log(x / a) is nothing beside x.
+    # Where x / a would overflow, a * log(x / a) is negligible beside x.
     below = mnp.where(is_near, total, mnp.maximum(a, x * (mnp.finfo(x.dtype).tiny * 2**20)))
     ratio = above / below
     rest = _difference_of_products(above, one, ratio, below)
@@ -173,7 +173,7 @@ _powers = with_derivatives(
 
 
 def _gamma_density(a: Any, x: Any) -> Any:
-    """x**a exp(-x) / gamma(a), of numbers > 0."""
+    """Compute x**a exp(-x) / gamma(a) for numbers > 0."""
     return mnp.sqrt(a) * _powers(a, x) / (math.sqrt(2 * math.pi) * left_of_gamma(a))
 
 
@@ -185,7 +185,7 @@ def _slope_of_gammainc(a: Any, x: Any) -> Any:
 
 
 def _incomplete(a: Any, x: Any) -> tuple[Any, Any]:
-    """P and Q, each by what has no cancellation."""
+    """Compute P and Q, each by a formula without cancellation."""
     is_inside = are_inside(a, x)
     a, x, arguments = mnp.where(is_inside, a, 1), mnp.where(is_inside, x, 1), (a, x)
     mu = (x - a) / a
@@ -198,7 +198,7 @@ def _incomplete(a: Any, x: Any) -> tuple[Any, Any]:
     low = mnp.minimum(density / a * series, 1)
     b, y = mnp.where(is_high, a, 1), mnp.where(is_high, x, 1e3)
     high = density * _fraction(y + 1 - b, lambda k: (-k * (k - b), y + 1 - b + 2 * k))
-    # 1 - P of small x and a.
+    # 1 - P for small x and a.
     c, z = mnp.minimum(a, 1), mnp.minimum(x, 1)
     near = mnp.minimum(c, 0.5)
     logarithm = mnp.where(c < 0.5, log_gamma_above(near), gammaln(1 + c))
@@ -250,20 +250,20 @@ def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
 
 
 def _difference_of_products(a: Any, b: Any, c: Any, d: Any) -> Any:
-    """A b - c d: products of halves of digits have no error."""
+    """Compute a b - c d; products of halves of digits have no error."""
     e, f, g, h = map(upper_digits, (a, b, c, d))
     total = e * f - g * h
     return total + (e * (b - f) - g * (d - h)) + ((a - e) * b - (c - g) * d)
 
 
 def _beta_apart(a: Any, b: Any, x: Any) -> Any:
-    """The difference b x - a (1 - x), in which large products cancel."""
+    """Compute b x - a (1 - x), in which large products cancel."""
     y = 1 - x
     return _difference_of_products(b, x, a, y) - a * ((1 - y) - x)
 
 
 def _beta_density(a: Any, b: Any, x: Any, y: Any, apart: Any) -> Any:
-    """x**a y**b / beta(a, b), of numbers > 0, where y = 1 - x and `apart` is b x - a y."""
+    """Compute x**a y**b / beta(a, b) for numbers > 0; y is 1 - x, and `apart` is b x - a y."""
     return mnp.exp(_beta_exponent(a, b, x, y, apart)) / scale_of_beta(a, b)
 
 
@@ -272,22 +272,22 @@ def _beta_exponent(a: Any, b: Any, x: Any, y: Any, apart: Any) -> Any:
 
 
 def _logarithm_apart(a: Any, b: Any, x: Any, apart: Any) -> Any:
-    """A log(x (1 + b / a)) - apart."""
+    """Compute a log(x (1 + b / a)) - apart."""
     ratio, quotient = apart / a, b / a
     is_near = (ratio > -0.5) & (ratio < 1)
-    # Where this overflows, the logarithm is nothing beside `apart`.
+    # Where this overflows, the logarithm is negligible beside `apart`.
     above = mnp.where(quotient == math.inf, b * x / a, x * (1 + quotient))
     log = mnp.log(mnp.minimum(above, mnp.finfo(x.dtype).max))
     return mnp.where(is_near, a * without_linear(mnp.where(is_near, ratio, 0)), a * log - apart)
 
 
 def _growth(a: Any, b: Any) -> Any:
-    """log(gamma(a + b) / gamma(a)), however small b is."""
+    """Compute log(gamma(a + b) / gamma(a)), accurately for small b."""
     is_low = a < FAR
     total, high = mnp.zeros_like(a), mnp.where(is_low, a + FAR, a)
     for k in range(FAR):
         total = total + mnp.log1p(b / (a + k))
-    # Stirling's series of both, of which the difference is divided by that of the arguments.
+    # Divide the difference of both Stirling series by the difference of their arguments.
     first, second = 1 / high, 1 / (high + b)
     value, divided = mnp.zeros_like(a), mnp.zeros_like(a)
     for coefficient in STIRLING:
@@ -298,7 +298,7 @@ def _growth(a: Any, b: Any) -> Any:
 
 
 def _betainc_of_small(a: Any, b: Any, y: Any) -> Any:
-    """I(a, b, 1 - y), of b up to a half, where y and a y are small: also where it is near 0."""
+    """Compute I(a, b, 1 - y) for b up to 0.5 and small y and a y, accurately also near 0."""
     total, term = mnp.zeros_like(y), b
     for k in range(1, 22):
         term = term * ((k - a) * y / k)
@@ -308,7 +308,7 @@ def _betainc_of_small(a: Any, b: Any, y: Any) -> Any:
 
 
 def _betainc_of_large(a: Any, b: Any, exponent: Any) -> Any:
-    """I(a, b, x) divided by x**a y**b / beta(a, b), left of the mean; for large a and b.
+    """Compute I(a, b, x) divided by x**a y**b / beta(a, b), left of the mean, for large a and b.
 
     Source: Didonato and Morris, its asymptotic expansion.
     """
@@ -382,7 +382,7 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
         mnp.where(is_large, operand, value)
         for operand, value in ((a, 1e5), (b, 1e5), (exponent, -1))
     ]
-    # Of what is 0, or found otherwise, products of the fraction may overflow.
+    # Products of the fraction may overflow where the result is 0 or already known.
     is_known = is_large | is_small | (density == 0)
     a, b, x = (mnp.where(is_known, half, operand) for operand, half in ((a, 1), (b, 1), (x, 0.5)))
     apart = mnp.where(is_known, 0, apart)

@@ -38,13 +38,13 @@ _TRANSPOSES |= dict(zip("NTC", _TRANSPOSES.values(), strict=True))
 
 
 def _solution(subject: str, solve: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
-    """What `solve` gives for matrices and right sides of one type, whose other axes broadcast."""
+    """Apply `solve` to matrices and right sides of one type, whose leading axes broadcast."""
     kind = inexact_type(operands.common_type(subject, a, b))
     left, right = operand_shape(a, subject), operand_shape(b, subject)
     is_vector = right.rank == 1
     sizes = left.dimensions[-2:], right.dimensions[-1:] if is_vector else right.dimensions[-2:-1]
     if len(sizes[0]) < 2 or {*sizes[0]} != {*sizes[1]}:
-        problem = "a is no square matrix, or b has not as many rows"
+        problem = "a is not a square matrix, or b has another number of rows"
         advice = "Give a [..., n, n] and b [n] or [..., n, k]."
         raise operands.shape_error(subject, problem, advice, f"a {left}", f"b {right}")
     a, b = (lifted(convert(operand, kind)) for operand in (a, b))
@@ -322,7 +322,7 @@ def eigh(
     """
     operands.refuse_others(type, (1,), "eigh", "type")
     if not (eigvals is None or (isinstance(eigvals, (tuple, list)) and len(eigvals) == 2)):
-        problem, advice = "eigvals is no pair", "Give the first and the last number, or None."
+        problem, advice = "eigvals is not a pair", "Give the first and the last index, or None."
         raise operands.value_error("eigh", problem, advice, eigvals=eigvals)
     if b is not None:
         a, b = (lifted(operand) for operand in operands.convert_all("eigh", [a, b]))
@@ -357,8 +357,8 @@ def eigh_tridiagonal(
         d: the diagonal, [n], real.
         e: the diagonal above, [n - 1]; the diagonal below contains the conjugates.
         eigvals_only: whether to return only the eigenvalues.
-        select: "a" for all, "i" for the indices in `select_range`, including the last. "v", which
-            selects by value, is not supported, because the size of the result depends on values.
+        select: "a" for all, "i" for the indices in `select_range`, including the last. Selection by
+            value, "v", is not supported, because the size of the result would depend on values.
         select_range: two integers, for "i".
         tol: ignored; JAX bisects.
         key: ignored; JAX starts from random vectors.
@@ -383,7 +383,7 @@ def eigh_tridiagonal(
         raise operands.shape_error("eigh_tridiagonal", "d and e do not fit", advice, *details)
     if select == "i" and select_range is None:
         advice = "Give select_range=(first, last)."
-        raise operands.value_error("eigh_tridiagonal", 'select "i" lacks its range', advice)
+        raise operands.value_error("eigh_tridiagonal", 'select "i" requires a range', advice)
     d, e = operands.convert_all("eigh_tridiagonal", [mnp.real(d), e])
     a = mnp.diag(d) + mnp.diag(e, 1) + mnp.diag(mnp.conjugate(e), -1)
     return eigh(a, eigvals_only=eigvals_only, eigvals=select_range if select == "i" else None)  # type: ignore[arg-type]  # JAX's annotation

@@ -1,4 +1,4 @@
-"""Special functions that are ours since JAX's lose digits, or do not end."""
+"""Special functions that replace JAX's, which lose digits or do not terminate."""
 
 import math
 from typing import Any
@@ -35,9 +35,9 @@ def logit(x: ArrayLike) -> Array:
 
 
 def _log_of_quotient(p: Any, q: Any) -> Any:
-    """log(p / q)."""
+    """Compute log(p / q)."""
     quotient, kind = p / q, mnp.finfo(p.dtype)
-    is_wide = (quotient < 2 * kind.tiny) | (quotient > kind.max)  # but its root is not
+    is_wide = (quotient < 2 * kind.tiny) | (quotient > kind.max)  # but not its root
     far = mnp.log(mnp.where(is_wide, mnp.sqrt(p) / mnp.sqrt(q), quotient))
     near = -mnp.log1p((q - p) / p)
     is_near = (quotient > 0.7) & (quotient < 1.4)
@@ -51,7 +51,7 @@ _logarithm_of_quotient = with_derivatives(
 
 
 def _inside(p: Any, q: Any, function: Any) -> Any:
-    """The function where both are > 0, else 0."""
+    """Apply a function where both are > 0; return 0 elsewhere."""
     is_inside = (p > 0) & (q > 0)
     return mnp.where(
         is_inside, function(*(mnp.where(is_inside, operand, 1) for operand in (p, q))), 0
@@ -95,7 +95,7 @@ def _of_logarithm(logarithm: Any, exponent: Any) -> Any:
 
 
 def _by_exponent(y: Any, logarithm: Any, exponent: Any) -> Any:
-    """Compute the derivative of the function above by the exponent."""
+    """Compute the derivative of the function above with respect to the exponent."""
     is_zero = exponent == 0
     divisor = mnp.where(is_zero, 1, exponent)
     power = mnp.exp(divisor * logarithm)
@@ -256,7 +256,7 @@ def _slope_of_expn(y: Any, n: Any, x: Any) -> Any:
 @of_reals(None, _slope_of_expn)
 def _expn(n: Any, x: Any) -> Any:
     low, high = mnp.clip(x, 0, 1), mnp.maximum(x, 1)
-    # From the last term of the continued fraction on, so many that the rest is below rounding.
+    # Evaluate the continued fraction from the term at which the rest is below rounding.
     count = 100 if mnp.finfo(x.dtype).bits == 64 else 40
 
     def step(index: Any, total: Any) -> Any:
@@ -265,7 +265,7 @@ def _expn(n: Any, x: Any) -> Any:
 
     total = fori_loop(0, count, step, mnp.zeros_like(x))
     above = mnp.exp(-high) / (high + n - total)
-    # The series, of which the term that would divide by 0 is a logarithm.
+    # The series; the term that would divide by 0 is a logarithm.
     below, term = mnp.zeros_like(x), mnp.ones_like(x)
     for m in range(24):
         below = below - mnp.where(m == n - 1, 0, term / mnp.where(m == n - 1, 1, m - n + 1))
@@ -320,7 +320,7 @@ def expi(x: ArrayLike) -> Array:
         Array(1.8951178, dtype=float32, weak_type=True)
     """
     x = lifted(x)
-    # From `far` on as many terms of the asymptotic series are below rounding.
+    # From `far` on, the error of that many terms of the asymptotic series is below rounding.
     far, count = (40, 110) if mnp.finfo(x.dtype).bits == 64 else (20, 56)
     low, high = mnp.clip(x, 0, far), mnp.clip(x, far, 1e3)
     zeros = mnp.zeros_like(x)

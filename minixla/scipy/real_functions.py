@@ -34,13 +34,13 @@ Raises:
 
 
 def of_reals(*derivatives: Function | None) -> Callable[[Function], Any]:
-    """Makes a formula for floats of one shape and type, f32 or f64, a function of any reals.
+    """Extend a formula for floats of one shape and type, f32 or f64, to any real numbers.
 
     Args:
-        derivatives: one for each operand, functions of the result and the operands, or None for one
-            that counts as a constant; none: those of the formula.
+        derivatives: one for each operand: a function of the result and the operands, or None if
+            the operand counts as a constant. Without any, differentiate the formula.
 
-    Sections that the docstring leaves out are those of `SHARED`.
+    `SHARED` supplies the sections that the docstring omits.
     """
 
     def made(function: Function) -> Any:
@@ -68,6 +68,6 @@ def of_reals(*derivatives: Function | None) -> Callable[[Function], Any]:
 
 
 def upper_digits(x: Any) -> Any:
-    """Floats, rounded to half of their digits: products of two of them have no error."""
+    """Round floats to half of their digits, so that products of two of them have no error."""
     kind = mnp.finfo(x.dtype)
     return ops.reduce_precision(x, kind.nexp, (kind.nmant - 1) // 2)

@@ -17,12 +17,12 @@ from minixla.typing import Array, ArrayLike
 from minixla_ops.elementwise.numpy_gamma import BERNOULLI
 
 _unsupported = operands.refusal(UnsupportedError)
-# So many terms are summed before the formula of Euler and Maclaurin.
+# The number of terms that are summed before the Euler-Maclaurin formula.
 _SUMMED = 9
 
 
 def _scaled(s: Any, q: Any) -> Any:
-    """The sum over k >= 0 of (1 + k / q)**-s, divided by q, for s > 1 and q > 0."""
+    """Sum (1 + k / q)**-s over k >= 0, divided by q, for s > 1 and q > 0."""
     total = mnp.ones_like(q)
     for k in range(1, _SUMMED):
         total = total + mnp.exp(-s * mnp.log1p(k / q))
@@ -31,11 +31,11 @@ def _scaled(s: Any, q: Any) -> Any:
     for j, number in enumerate(BERNOULLI[: 6 if kind_of(q) is F32 else None]):
         rest = rest + factor * (number / math.factorial(2 * j + 2))
         factor = factor * ((s + (2 * j + 1)) / far) * ((s + (2 * j + 2)) / far)
-    # By what loses fewer digits.
+    # Use the form that loses fewer digits.
     below = mnp.exp((1 - s) * mnp.log1p(_SUMMED / q))
     leading = mnp.where(q < 5, ops.pow(far / q, 1 - s), below)
     last = leading * (q / far)
-    # Where the series does not converge, the rest is nothing.
+    # Where the series does not converge, the rest is negligible.
     is_none = (s > 6 * far) | (last == 0)
     rest = mnp.where(is_none, 0, last * mnp.where(is_none, 0, rest))
     return total / q + leading / (s - 1) + rest
@@ -81,10 +81,8 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
         Array(1.644934, dtype=float32, weak_type=True)
     """
     if q is None:
-        problem = "Riemann's zeta function is not offered alone"
-        raise _unsupported(
-            "zeta", problem, "Give q=1, of which Hurwitz's zeta function is Riemann's."
-        )
+        problem = "q is required"
+        raise _unsupported("zeta", problem, "Pass q=1 for the Riemann zeta function.")
     return _zeta(x, q)
 
 
@@ -121,5 +119,5 @@ def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     """
     if not kind_of(n, "polygamma").is_integer:
         problem = f"the orders n are {kind_of(n, 'polygamma').name}, not integers"
-        raise operands.type_error("polygamma", problem, "Convert them by astype.")
+        raise operands.type_error("polygamma", problem, "Convert them with astype.")
     return _polygamma(n, x)

@@ -1,1 +1,1 @@
-"""What surrounds programs: the table of operations and the command line."""
+"""The table of operations, the command line, cross-checks, costs and visualization."""

@@ -1,4 +1,4 @@
-"""Results of commands for people: in a few words, as rows of numbers, in files, as pictures."""
+"""Results of commands for people: short descriptions, rows of numbers, files, pictures."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,21 +10,21 @@ from minixla.core import Shape, element_type
 from minixla.core.tables import shown_number
 from minixla.tools.command_line import BadInput
 
-# Arrays of more elements are described, and shown in part.
+# Arrays with more elements are described, and printed in part.
 _DESCRIBED, _SHOWN = 8, 400
 _WIDE = {"float": "f8", "signed": "i8", "unsigned": "u8"}
-#: Channels of a picture, and what Pillow calls it.
+#: The numbers of channels of a picture, and Pillow's names of the modes.
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
 def widened(array: np.ndarray) -> np.ndarray:
-    """The array in NumPy's own type of its kind, in which all its numbers are."""
+    """Return the array in NumPy's widest type of its kind, which holds all its numbers."""
     kind = element_type(array.dtype).kind
     return array.astype(_WIDE.get(kind, array.dtype))
 
 
 def in_short(array: np.ndarray) -> str:
-    """What an array of more than a few elements holds, in a few words; else nothing."""
+    """Describe an array of more than a few elements in a few words; return "" for others."""
     if array.size <= _DESCRIBED:
         return ""
     if array.dtype == bool:
@@ -41,7 +41,7 @@ def in_short(array: np.ndarray) -> str:
     words = [f"{count:,} of {array.size:,} {name}" for name, count in counts.items() if count]
     if finite.size:
         ends = float(finite.min()), float(finite.max())
-        # Divided first, as the sum of the largest numbers is infinite.
+        # Divide first, because the sum of the largest numbers is infinite.
         with np.errstate(all="ignore"):
             mean = float(np.clip(np.sum(finite / finite.size), *ends))
         least, greatest, middle = map(shown_number, (*ends, mean))
@@ -50,7 +50,7 @@ def in_short(array: np.ndarray) -> str:
 
 
 def in_full(array: np.ndarray, width: int | None = None) -> str:
-    """The numbers of an array, of large ones those at the edges."""
+    """Return the numbers of an array; of a large array, those at the edges."""
     columns: Any = {} if width is None else {"max_line_width": max(width - 1, 20)}
     return np.array2string(array, threshold=_SHOWN, **columns)
 
@@ -60,28 +60,28 @@ _FORMS = (".npy", ".npz", ".csv", ".png")
 
 
 def check_file(name: str, shapes: Sequence[Any]) -> None:
-    """Refuses a file that cannot hold results of these shapes, before they are computed."""
+    """Raise BadInput if a file cannot hold results of these shapes, before they are computed."""
     form = _form(name)
     if form not in _FORMS:
-        raise BadInput(f"{name}: results are written to files in {', '.join(_FORMS)}")
+        raise BadInput(f"{name}: files for results end in {', '.join(_FORMS)}")
     if form != ".npz" and len(shapes) != 1:
-        raise BadInput(f"{name} holds one array, and there are {len(shapes)}: take a name in .npz")
+        raise BadInput(f"{name} holds one array, and there are {len(shapes)}: use a .npz file")
     if form == ".csv":
         is_table = isinstance(shapes[0], Shape) and shapes[0].rank <= 2
         if not is_table or shapes[0].element_type.is_complex:
             rule = "a table has at most two dimensions, and no complex numbers"
-            raise BadInput(f"{name}: {rule}, and the result is {shapes[0]}: take .npy")
+            raise BadInput(f"{name}: {rule}, and the result is {shapes[0]}: use .npy")
     if form == ".png":
         sizes = shapes[0].dimensions if isinstance(shapes[0], Shape) else ()
         is_picture = len(sizes) == 2 or (len(sizes) == 3 and sizes[2] in _MODES)
         if not is_picture or 0 in sizes or shapes[0].element_type.is_complex:
-            rule = "[height, width], or with 1, 3 or 4 channels behind, and not empty or complex"
-            raise BadInput(f"{name}: a picture is {rule}, and the result is {shapes[0]}: take .npy")
+            rule = "[height, width], or with 1, 3 or 4 channels last, and not empty or complex"
+            raise BadInput(f"{name}: a picture is {rule}, and the result is {shapes[0]}: use .npy")
         _pillow(name)
 
 
 def write_file(name: str, results: Mapping[str, np.ndarray]) -> None:
-    """Writes results: one to .npy, as a table to .csv, as a picture to .png; all to .npz."""
+    """Write results: one to .npy, to .csv as a table or to .png as a picture; all to .npz."""
     form, listed = _form(name), list(results.values())
     with open(name, "wb") as file:
         if form == ".npy":
@@ -96,7 +96,7 @@ def write_file(name: str, results: Mapping[str, np.ndarray]) -> None:
 
 
 def _table(array: np.ndarray) -> str:
-    """Comma-separated numbers that read back as the same: rows of a matrix, or one in a line."""
+    """Return comma-separated numbers that read back exactly: rows of a matrix, or one per line."""
     rows = array.reshape(-1, 1) if array.ndim < 2 else array
     exact = str if array.dtype.kind in "biu" else lambda number: repr(float(number))
     return "".join([",".join(map(exact, row)) + "\n" for row in rows])
@@ -110,7 +110,7 @@ def _pillow(name: str) -> Any:
     try:
         from PIL import Image  # an extra
     except ImportError:
-        advice = "pip install pillow, or take a name in .npy"
+        advice = "pip install pillow, or use a .npy file"
         raise BadInput(
             f"{name}: pictures are written by Pillow, which is missing: {advice}"
         ) from None
@@ -118,9 +118,9 @@ def _pillow(name: str) -> Any:
 
 
 def _picture(array: Any, image: Any) -> Any:
-    """A picture: bytes as they are, other numbers from the least, black, to the greatest, white.
+    """Return a picture: bytes stay, other numbers are scaled from the minimum, black, to white.
 
-    NaN is black, infinities are the ends of the scale.
+    NaN is black, and infinities are the ends of the scale.
     """
     if array.dtype != np.uint8:
         values = widened(array).astype("f8")

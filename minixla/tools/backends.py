@@ -1,4 +1,4 @@
-"""The ways in which programs are run, as evaluators: eagerly, in JAX, in loops, over batches."""
+"""Evaluators that run programs in different ways: eagerly, in JAX, in loops, over batches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _arrays(results: Any) -> list[np.ndarray]:
 
 
 def _way(run: Callable[[Callable[..., Any], list[Any]], Any]) -> Callable[..., list[np.ndarray]]:
-    """An evaluator that runs a function of arrays, which gives a list, in some way."""
+    """Return an evaluator that runs a function of arrays, which returns a list, in some way."""
 
     def evaluate(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
         with jax.enable_x64(True):
@@ -50,7 +50,7 @@ def _mapped(function: Callable[..., Any], operands: list[Any]) -> Any:
 
 
 def _batched(which: int, function: Callable[..., Any], operands: list[Any]) -> Any:
-    """The member at a place of a batch of three; the others are of the same arrays, rolled."""
+    """Return one element of a batch of three; the others are the same arrays, rolled."""
     if not operands:
         return function()
     others = [
@@ -63,7 +63,7 @@ def _batched(which: int, function: Callable[..., Any], operands: list[Any]) -> A
 
 
 def _batched_alone(function: Callable[..., Any], operands: list[Any]) -> Any:
-    """The function over batches of one operand after the other; where two part, the wrong one."""
+    """Batch one operand at a time; return the first results that differ from the unbatched ones."""
     results = function(*operands)
     for number in range(len(operands)):
         axes = [0 if index == number else None for index in range(len(operands))]
@@ -100,7 +100,7 @@ WAYS: dict[str, Callable[..., Any]] = {
 
 
 def by_kernels(op: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Evaluators for each kernel that may run here: those of traced values, and compiled ones."""
+    """Yield evaluators for each kernel that may run here: traced kernels and compiled ones."""
     if not isinstance(op, RegisteredOperation):
         return
     for number, kernel in enumerate(op.kernels.listed):

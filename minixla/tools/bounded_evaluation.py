@@ -1,4 +1,4 @@
-"""Evaluation by the reference with a limit on loops, for programs that may not end."""
+"""Evaluation by the reference with a limit on loops, for programs that may not terminate."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""The evaluators that are always there: our reference, StableHLO's interpreter, XLA."""
+"""The built-in evaluators: our reference, StableHLO's interpreter, XLA."""
 
 import re
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from minixla.tools.interpreter import run_stablehlo
 from minixla.tools.xla_process import run_xla
 from minixla_ops.programs.lowering import is_lowered, lowered_program
 
-#: The interpreter computes an element at a time: two million operations a second.
+#: The interpreter computes one element at a time, two million operations a second.
 _MOST_OPERATIONS = 20_000_000
 _SECONDS = 120.0
 # Sums of more terms lose digits that sums in several parts keep.
@@ -28,10 +28,10 @@ _MANY = 2048
 
 
 def by_xla(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """What `mx.jit` gives, on JAX's default device, or on those of the program's mesh."""
+    """Return the results of `mx.jit` on JAX's default device, or on the devices of the mesh."""
     sizes = [mesh.size for mesh in graph.meshes]
     if max(sizes, default=1) > (count := len(jax.devices())):
-        raise NotEvaluated(f"a mesh of {max(sizes)} devices, of which there are {count}")
+        raise NotEvaluated(f"the mesh has {max(sizes)} devices, and JAX has {count}")
     try:
         with jax.enable_x64(True):
             return list(map(np.asarray, run_graph(graph, list(map(jax.device_put, operands)))))
@@ -43,7 +43,7 @@ def by_isolated_xla(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.nda
     """Return the results of XLA in a separate process, for one device of JAX's default platform.
 
     Raises:
-        EvaluatorDied: the program ends that process, or does not end.
+        EvaluatorDied: the program ends that process, or does not terminate.
         NotEvaluated: XLA raises an error, or the program is for several devices.
     """
     if graph.meshes:
@@ -59,23 +59,23 @@ def by_isolated_xla(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.nda
 
 
 def by_xla_alone(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """What `mx.jit` gives of a program for a mesh, on one device."""
+    """Return the results of `mx.jit` on one device for a program for a mesh."""
     graph = without_layouts(graph)
     if graph.meshes:
-        raise NotEvaluated("one device does not run a manual computation")
+        raise NotEvaluated("one device cannot run a manual computation")
     return by_xla(graph, operands)
 
 
 def by_interpreter(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """What StableHLO's interpreter gives, in a separate process."""
+    """Return the results of StableHLO's interpreter, run in a separate process."""
     graph = without_layouts(graph)
     results = [value for s in every_step(graph) if s.op.name == "Fft" for value in s.results]
     if any(kind.real.bits == 32 for kind in _kinds(results)):
-        raise NotEvaluated("StableHLO's interpreter does not know fft of single precision")
+        raise NotEvaluated("StableHLO's interpreter does not support fft of single precision")
     text = graph.stablehlo()
     unknown = _UNKNOWN.search(text)
     if unknown is not None:
-        raise NotEvaluated(f"StableHLO's interpreter does not know {unknown[1]}")
+        raise NotEvaluated(f"StableHLO's interpreter does not support {unknown[1]}")
     cost = graph_cost(graph)
     count = cost.flops + cost.transcendentals + cost.bytes // 4
     if count > _MOST_OPERATIONS:
@@ -84,16 +84,16 @@ def by_interpreter(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndar
 
 
 def by_hlo(graph: Graph, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """What the interpreter gives for the program's HLO text, as XLA translates it."""
+    """Return the interpreter's results for the program's HLO text, as XLA translates it."""
     return run_stablehlo(str(graph), operands, timeout=_SECONDS)
 
 
-# It ends its process; collectives need several processes.
+# These end the interpreter's process; collectives need several processes.
 _UNKNOWN = re.compile(
     r"(?:stablehlo|sdy)\.(manual_computation|named_computation|constant\b(?<=sdy.constant)|batch_norm_\w+|cholesky|custom_call|set_dimension_size|rng\w*|all_\w+|"
     r"reduce_scatter|collective_\w+|replica_id|partition_id|infeed|outfeed|send|recv)\b"
 )
-# Types and operations.
+# Faults of the interpreter, by element type and operation.
 _ODD = {
     "f8e3m4": "rounds to integers and takes roots of f8e3m4 wrongly",
     "f8e8m0fnu": "gives wrong zeros, negative values and NaN of f8e8m0fnu",
@@ -105,7 +105,7 @@ _ODD = {
 
 
 def interpreter_gap(step: Instruction) -> str | None:
-    """Why StableHLO's interpreter may answer wrongly, where it is known to."""
+    """Return the reason why StableHLO's interpreter may be wrong, if one is known."""
     programs = [*step.op.computations]
     if is_lowered(step.op):
         shapes = tuple([value.shape for value in step.operands])
@@ -141,5 +141,5 @@ def _gap(step: Instruction) -> str | None:
 
 
 def _kinds(values: Sequence[Value]) -> list[ElementType]:
-    """The element types of those that are arrays."""
+    """Return the element types of the arrays among some values."""
     return [type_of(value) for value in values if isinstance(value.shape, Shape)]

@@ -1,4 +1,4 @@
-"""Which element of an operand makes an element of a result infinite or NaN."""
+"""The element of an operand that makes an element of a result infinite or NaN."""
 
 from typing import Any, NamedTuple
 
@@ -8,7 +8,7 @@ from minixla.core.element_types import element_type
 from minixla.core.graph import Instruction, Value
 from minixla.tools.comparison import wide
 
-#: It stands for elements that are not finite: most functions are defined there.
+#: Replaces elements that are not finite; most functions are defined there.
 _HARMLESS = 0.5
 
 
@@ -20,16 +20,16 @@ class Element(NamedTuple):
 
 
 def is_bad(array: Any) -> np.ndarray:
-    """Mark the NaN and infinities of an array; nothing of integers and tuples."""
+    """Mark the NaN and infinities of an array; mark nothing in integers and tuples."""
     if not isinstance(array, np.ndarray) or not element_type(array.dtype).is_inexact:
         return np.zeros(np.shape(array) if isinstance(array, np.ndarray) else (), bool)
     return ~np.isfinite(wide(array))
 
 
 def cause(step: Instruction, values: dict[Value, Any], element: Element) -> Element | None:
-    """The element of an operand that makes an element of the result infinite or NaN.
+    """Return the element of an operand that makes an element of the result infinite or NaN.
 
-    A NaN is preferred to an infinity. None: the instruction makes it of finite operands.
+    Prefer a NaN to an infinity. Return None if the instruction makes it from finite operands.
     """
     read = [values[operand] for operand in step.operands]
     bad = [np.flatnonzero(is_bad(array)) for array in read]
@@ -61,7 +61,7 @@ def _elementwise_cause(step: Instruction, read: list[Any], element: Element) -> 
 def _searched(
     step: Instruction, read: list[Any], bad: list[np.ndarray], element: Element
 ) -> Element | None:
-    """The cause, by evaluating the instruction with other elements in place of some."""
+    """Find the cause by evaluating the instruction with some elements replaced."""
     owners = np.concatenate([np.full(len(places), number) for number, places in enumerate(bad)])
     places = np.concatenate(bad)
     is_nan = np.concatenate(
@@ -96,7 +96,7 @@ def _searched(
             kept = first
         elif stays_bad(second):
             kept = second
-        else:  # they do it together
+        else:  # only both halves together are the cause
             break
     number, place = int(owners[kept[0]]), int(places[kept[0]])
     index = tuple(int(n) for n in np.unravel_index(place, read[number].shape))

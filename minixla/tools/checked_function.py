@@ -1,4 +1,4 @@
-"""A function that is checked at given arguments, and its derivatives, as programs."""
+"""A function to check at given arguments, and its derivatives, as programs."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
@@ -30,22 +30,22 @@ from minixla_ops.programs.runs_programs import SpansDevices
 
 _SUBJECT = "cross_check"
 
-#: A program with its operands, or why there is none.
+#: A program with its operands, or the reason why it is missing.
 Program = tuple[Graph, list[np.ndarray]] | str
 
 
 def check_repeatable(subject: str, graph: Graph) -> None:
-    """Checks that a program can be run several times, by several evaluators.
+    """Check that a program can run several times, in several evaluators.
 
     Raises:
-        SizeError: a value of it does not fit into any memory.
+        SizeError: one of its values does not fit into any memory.
         TransformError: it runs on several devices, or has side effects.
     """
     for step in inlined(graph).instructions:
         for shape in step.shapes:
             if isinstance(shape, Shape) and shape.nbytes > ADDRESS_SPACE:
-                # Though no evaluator may need all of it.
-                raise too_large(subject, f"{shape} does not fit into any memory")
+                # Raise an error although no evaluator may need all of it.
+                raise too_large(subject, f"{shape} is too large to allocate")
         if isinstance(step.op, SpansDevices):
             problem = f"{step.op.builder_name} runs on several devices"
             advice = "Check what each device computes; mx.simulate runs processes in NumPy."
@@ -53,25 +53,25 @@ def check_repeatable(subject: str, graph: Graph) -> None:
             raise explain(TransformError, subject, problem, details, advice)
     effects = [step for step in graph.silent().instructions if step.has_side_effect]
     if effects:
-        problem = "the function has side effects, so that it cannot be run several times"
+        problem = "the function has side effects, so it cannot run several times"
         details = [f"{step.op.builder_name}, called at {step.source}" for step in effects[:4]]
-        advice = "Check the parts without them."
+        advice = "Check the parts without side effects."
         raise explain(TransformError, subject, problem, details, advice)
 
 
 def _is_wide(kind: ElementType) -> bool:
-    """Whether JAX has an element type only with 64 bits enabled."""
+    """Test whether JAX has an element type only with 64 bits enabled."""
     return kind.bits == (128 if kind.is_complex else 64)
 
 
 class CheckedFunction:
-    """A function at given arguments, its derivatives along fixed random directions.
+    """A function at given arguments, and its derivatives along fixed random directions.
 
     Args:
         fun: the function.
         args: its arguments.
-        is_wide: whether the function is traced with 64 bits enabled, whatever JAX's setting is.
-        records: whether the rules are recorded that transformations inside it apply.
+        is_wide: whether to trace the function with 64 bits enabled, regardless of JAX's setting.
+        records: whether to record the rules that transformations inside it apply.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class CheckedFunction:
         self._is_wide, self._records = is_wide, records
         leaves, tree = flatten(tuple(args))
         self._tree = tree
-        #: What reports call the leaves of arguments and results.
+        #: The names of the leaves of arguments and results in reports.
         self.input_names = [f"args{keystr(path)}" for path in leaf_paths(tuple(args))]
         self.output_names = output_names = list[str]()
 
@@ -105,14 +105,14 @@ class CheckedFunction:
             graph = make_graph(flat)(*leaves)
         self.graph = graph.with_paths(Paths(self.input_names, output_names))
         self._refuse()
-        #: The leaves of the arguments, of the types that the graph takes, and which are inexact.
+        #: The leaves of the arguments, with the types that the graph takes, and which are inexact.
         inputs: list[Any] = list(self.graph.input_shapes)
         outputs: list[Any] = list(self.graph.output_shapes)
         pairs = zip(leaves, inputs, strict=True)
         self.operands = [np.asarray(leaf).astype(shape.dtype) for leaf, shape in pairs]
         self.moving = list(map(is_inexact, inputs))
         generator = np.random.default_rng(0)
-        #: One for each inexact array among the arguments, or the results.
+        #: One direction for each inexact array among the arguments, or the results.
         self.directions = {
             kind: [random_direction(generator, s).astype(s.dtype) for s in filter(is_inexact, side)]
             for kind, side in (("jvp", inputs), ("vjp", outputs))
@@ -134,7 +134,7 @@ class CheckedFunction:
     def of_graph(
         cls, graph: Graph, operands: Sequence[Any], moving: Sequence[bool] | None = None
     ) -> "CheckedFunction":
-        """The function of a program of arrays; of those that `moving` marks, if it is given."""
+        """Return the function of a program of arrays, or of the arrays that `moving` marks."""
         flags = [True] * len(operands) if moving is None else moving
         shapes = [value.shape for value in all_values(graph)]
         is_wide = any(isinstance(s, Shape) and _is_wide(s.element_type) for s in shapes)
@@ -150,12 +150,12 @@ class CheckedFunction:
         for name, shape in zip(names, shapes, strict=True):
             if not isinstance(shape, Shape) or shape.is_dynamic:
                 problem = f"{name} is of shape {shape}, and only arrays can be compared"
-                advice = "Take tuples apart, leave tokens out, and set dynamic sizes to bounds."
+                advice = "Unpack tuples, omit tokens, and set dynamic sizes to bounds."
                 raise explain(TransformError, _SUBJECT, problem, [], advice)
         check_repeatable(_SUBJECT, self.graph)
 
     def named_outputs(self, kind: str) -> list[tuple[str, Any]]:
-        """What the outputs of a program are called in reports, and their shapes."""
+        """Return the names of a program's outputs in reports, and their shapes."""
         pairs = zip(self.output_names, self.graph.output_shapes, strict=True)
         if kind == "result":
             return list(pairs)
@@ -183,7 +183,7 @@ class CheckedFunction:
                     graph = make_graph(derivative)(*operands)
         except DerivativeError as error:
             return str(error).splitlines()[0]
-        except Exception as error:  # a rule of the user's may raise anything
+        except Exception as error:  # a user's rule may raise any error
             if kind == "result":
                 raise
             self.raised[kind] = error
@@ -191,7 +191,7 @@ class CheckedFunction:
         return inlined(graph.silent()).pruned(), operands
 
     def _given(self, kind: str, module: Any, flat: Any, given: Any, directions: Any) -> list[Any]:
-        """What a program of a kind gives, by ours or by JAX's module, for a function of leaves."""
+        """Return the results of a program of a kind, by our module or JAX's, for flat arguments."""
         if kind == "result":
             return flat(*given)
         part = inexact_part(flat, self.moving, given)
@@ -214,9 +214,9 @@ class CheckedFunction:
             sides = {"ours": list(self.graph.output_shapes)}
             sides["JAX's"] = [shape_of(result, _SUBJECT) for result in results]
             if sides["ours"] != sides["JAX's"]:
-                problem = "the JAX function gives other results than the function"
+                problem = "the results of the JAX function differ in number, type or shape"
                 details = [f"{name}: {', '.join(map(str, side))}" for name, side in sides.items()]
-                advice = "Both must give as many arrays, of the same types and shapes."
+                advice = "Both must return equally many arrays, of the same types and shapes."
                 raise explain(TransformError, _SUBJECT, problem, details, advice)
             return results
 

@@ -1,4 +1,4 @@
-"""A program in every evaluator: how far they are apart, and what is wrong there."""
+"""A program in all evaluators: how far results differ, and what is wrong."""
 
 import functools
 from collections.abc import Sequence
@@ -19,12 +19,12 @@ from minixla.tools.reports import KINDS, Finding, Row
 from minixla.tools.rounding import Measured
 
 _DOUBLE = precision_of(ELEMENT_TYPES["f64"])
-# Times the spread of rounding in double: what is smaller may be zero.
+# In units of the spread of rounding in double; a smaller value may be zero.
 _FEW = 64
 
 
 class CheckedProgram(Search):
-    """One program, evaluated by all; `findings`: where evaluators part."""
+    """One program in all evaluators; `findings` lists where evaluators disagree."""
 
     def __init__(
         self, kind: str, program: Sequence[Any], opinions: Opinions, forward: Forward
@@ -37,7 +37,7 @@ class CheckedProgram(Search):
         self._is_wrong = False
 
     def rows(self, named: Sequence[tuple[str, Any]], theirs: Opinion | None) -> list[Row]:
-        """A Row for each output, of some name and shape, and evaluator; `theirs` is JAX's."""
+        """Return a Row for each named output and evaluator; `theirs` has JAX's results."""
         rows = []
         expected = [self.measured.reference[value] for value in self.graph.outputs]
         operands, what = self.measured.operands, f"the {KINDS[self.kind]}"
@@ -72,7 +72,7 @@ class CheckedProgram(Search):
 
     def _death(self, evaluator: str, reason: str) -> Finding:
         """Return the finding for a program that ends the process of an evaluator."""
-        text = f"{evaluator} does not survive the program: {reason}"
+        text = f"the program ends the process of {evaluator}: {reason}"
         advice = "Write a reproducer with report.reproducer(path), and report it."
         suspects = (evaluator,)
         return Finding("compiler", self.kind, suspects=suspects, explanation=text, advice=advice)
@@ -85,7 +85,7 @@ class CheckedProgram(Search):
         self.findings += nonfinite.findings(program)
 
     def _makes_nan(self, result: np.ndarray) -> bool:
-        """Whether a result is NaN, and no input is."""
+        """Test whether a result is NaN, and no input is."""
         return _has_nan(result) and not any(map(_has_nan, self.measured.operands))
 
     def _found(self, finding: Finding | None) -> bool:
@@ -93,7 +93,7 @@ class CheckedProgram(Search):
         return finding is not None
 
     def _verdict(self, name: str, value: Value, evaluator: str, comparison: Comparison) -> Any:
-        """What the report says of an output in an evaluator, and why."""
+        """Return the verdict on an output of an evaluator, and the reason."""
         is_off = comparison.excess > 1
         loses = self._loses_digits(value, comparison)
         is_accused = any(evaluator in finding.suspects for finding in self.findings)
@@ -113,7 +113,7 @@ class CheckedProgram(Search):
         if comparison.is_special:
             if not self.findings and not self._forward.is_faulty:
                 self._found(self._special_fault(name, value, evaluator))
-            return "not finite", "NaN or infinite, or the value in double is, and not both"
+            return "not finite", "only one of it and the value in double is finite"
         if is_off and self._found(self.fault_without_rounding(name, value, evaluator)):
             return "parts", "as a whole only"
         if is_off and not is_inexact(value.shape):
@@ -127,17 +127,17 @@ class CheckedProgram(Search):
         return "ok", "rounding adds up" if is_off else ""
 
     def _is_right_in_parts(self, name: str, value: Value, evaluator: str) -> bool:
-        """Whether the evaluator is off only while it may leave out intermediate values."""
+        """Test whether the evaluator is off only if it may omit intermediate values."""
         computed = self.values.get(evaluator, {}).get(value)
         if computed is None or evaluator == REFERENCE:
             return False
-        text = f"{evaluator} gives {name} right where all intermediate values are asked for"
-        text += ", and otherwise not"
+        text = f"{evaluator} returns a correct {name} if all intermediate values are requested"
+        text += ", and a wrong one otherwise"
         finding = self.whole(value, evaluator, text)
         return self.measured.compared(value, computed).excess <= 1 and self._found(finding)
 
     def _special_fault(self, name: str, value: Value, evaluator: str) -> Finding:
-        """What is wrong where only one evaluator gives a NaN or an infinity, or does not."""
+        """Return the Finding for a NaN or an infinity that only one evaluator computes."""
         text = f"{evaluator} returns a wrong {name}: only one of it and the value in double is "
         text += "finite; each instruction on its own is right"
         found = self.fault_without_rounding(name, value, evaluator)
@@ -152,22 +152,22 @@ class CheckedProgram(Search):
         precision = self._coarsest(value)
         worst, error = comparison.relative, comparison.error
         if precision == _DOUBLE:
-            # Where double is all that there is, disturbances show what rounding does.
+            # If double is the widest type, disturbances show the effect of rounding.
             spread = self.measured.spread[value]
             worst = max(worst, relative_error(spread, self.measured.truth[value]))
             error = max(error, float(spread.max(initial=0.0)))
-        # XLA:CPU takes numbers below the smallest normal one for zero.
+        # XLA:CPU treats numbers below the smallest normal one as zero.
         tiny = float(real_part_info(kind.dtype).smallest_normal)
         return error > tiny and worst > precision**0.5
 
     def _coarsest(self, value: Value) -> float:
-        """The precision of the coarsest type among the values that a value is computed from."""
+        """Return the precision of the coarsest type among the values that a value depends on."""
         steps = needed_for(value, self.graph)
         read = [operand for step in steps for operand in (*step.operands, *step.results)]
         return max(precision_of(type_of(x)) for x in [value, *read] if is_inexact(x.shape))
 
     def _is_zero_but_for_rounding(self, value: Value) -> bool:
-        """Whether even double has nothing of a value but rounding errors, of terms that cancel."""
+        """Test whether even in double a value has only rounding errors, of terms that cancel."""
         truth, spread = self.measured.truth[value], self.measured.spread[value]
         largest = float(np.abs(truth).max(initial=0.0, where=np.isfinite(truth)))
         # The spread that rounding in double would have.

@@ -27,7 +27,7 @@ _PROPERTY, _COUNT = "minixla-check", "minixla-check-count"
 
 
 class _Call(NamedTuple):
-    """A call of a jitted function: the function, its arrays, and what is bound to it."""
+    """A call of a jitted function: the function, its name and its arrays."""
 
     function: Callable[..., Any]
     name: str
@@ -48,7 +48,7 @@ class _Recorded:
         self._seen: set[object] = set()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        # Before the call, which may take the memory of donated arguments.
+        # Record before the call, which may take the memory of donated arguments.
         call = self._new_call(args, kwargs)
         results = self._made(*args, **kwargs)
         if call is not None:
@@ -106,7 +106,7 @@ def _copied(leaf: Any) -> Any:
 
 
 class ChecksInTests:
-    """The plugin: records what the `jit` of some modules compiles, checks it after each test."""
+    """The plugin, which records what the `jit` of some modules compiles and checks it later."""
 
     def __init__(self, config: pytest.Config, modules: Sequence[types.ModuleType]) -> None:
         self._calls: list[_Call] = []
@@ -160,7 +160,7 @@ class ChecksInTests:
         return outcome
 
     def _checked(self, call: _Call) -> CrossCheckReport | None:
-        """Return the report for a program that is new; None for others, and where it cannot run."""
+        """Return the report for a new program; None for others, and if it cannot run."""
         try:
             graph = make_graph(call.function)(*call.arguments)
             if graph in self._programs:

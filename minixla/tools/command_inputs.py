@@ -1,4 +1,4 @@
-"""What commands read: the program of a file, and arguments for it."""
+"""The inputs of commands: the program in a file, and arguments for it."""
 
 import argparse
 import io
@@ -29,13 +29,13 @@ from minixla_ops.helpers.tuple_operations import without_tuples
 _COMMENT = re.compile(rb"\s*(?://[^\n]*\n)?")
 # Commands that read arguments and write results as array files.
 _EVALUATING = "run", "grad", "vmap", "check", "cost"
-_STATIC = "--shapes is for programs with symbolic sizes; this one has none"
-# What NumPy raises besides for a damaged archive.
+_STATIC = "--shapes is for programs with symbolic sizes; this one has only static sizes"
+# Other errors of NumPy for a damaged archive.
 _DAMAGES = zipfile.BadZipFile, zlib.error, MemoryError
 
 
 def is_hlo(source: bytes) -> bool:
-    """Whether a file is HLO text or a serialized HLO module."""
+    """Test whether a file is HLO text or a serialized HLO module."""
     if is_serialized(source):
         return True
     at = None
@@ -80,11 +80,11 @@ def _read(options: argparse.Namespace) -> ImportedProgram:
         elif options.shapes is not None:
             raise BadInput(_STATIC)
     except (ImportError_, TransformError) as error:
-        # In the words of the command line.
+        # Use the names of the command line.
         said = re.sub(r"^import_\w+: ", "", str(error)).replace("function=", "--function")
         said = said.replace('shardings="drop"', "--drop-shardings")
         raise BadInput(f"{options.program}: {said}") from None
-    # What jax.export made takes pytrees; files give arrays one by one.
+    # Programs of jax.export take pytrees; files hold single arrays.
     flat = without_tuples if options.command in _EVALUATING else lambda graph: graph
     return ImportedProgram(
         flat(read.graph), {name: flat(function.graph) for name, function in read.functions.items()}
@@ -97,7 +97,7 @@ def _sizes(options: argparse.Namespace, program: SymbolicProgram) -> list[Any]:
         return options.shapes
     if not getattr(options, "arguments", ()):
         raise BadInput(
-            f"{options.program} has symbolic sizes, {program.signature}: name their values, as in "
+            f"{options.program} has symbolic sizes, {program.signature}: give their values, as in "
             "--shapes 3x4,4x2, or files of arguments if the command takes them"
         )
     axes = getattr(options, "in_axes", [None]) or [0]
@@ -118,16 +118,16 @@ def _hlo_source(source: bytes) -> str | bytes:
 
 
 def _after_passes(options: argparse.Namespace, source: bytes) -> str:
-    """The text of a module after the passes of shardings that options name."""
+    """Return the text of a module after the sharding passes that the options name."""
     try:
         text = source.decode()
-    except UnicodeDecodeError:  # bytecode, or what jax.export serialized
+    except UnicodeDecodeError:  # bytecode, or a file of jax.export
         text = str(read_sharded(source))
     return run_pass(",".join(options.passes), text, engine=options.engine)
 
 
 def array_shapes(graph: Graph, rule: str = "only arrays of fixed size are read") -> list[Any]:
-    """The shapes of arguments, which must be arrays of fixed size."""
+    """Return the shapes of arguments, which must be arrays of fixed size."""
     for index, shape in enumerate(graph.input_shapes):
         if not isinstance(shape, Shape) or shape.is_dynamic:
             raise BadInput(f"argument {index} is of shape {shape}: {rule}")
@@ -135,7 +135,7 @@ def array_shapes(graph: Graph, rule: str = "only arrays of fixed size are read")
 
 
 def arguments(options: argparse.Namespace, graph: Graph) -> tuple[list[np.ndarray], list[str]]:
-    """The arguments of a program, and for each in words where it comes from."""
+    """Return the arguments of a program, and a description of the origin of each."""
     pairs, count = _given_arrays(options), len(graph.inputs)
     if len(pairs) > count:
         raise BadInput(f"{len(pairs)} arguments were given, the program takes {count}")
@@ -165,12 +165,12 @@ def _given_arrays(options: argparse.Namespace) -> list[tuple[str, np.ndarray]]:
 
 
 def _arrays_in(name: str) -> list[tuple[str, np.ndarray]]:
-    """(origin, array) for each array in a file."""
+    """Return (origin, array) for each array in a file."""
     with open(name, "rb") as file:
-        # Pipes cannot go back.
+        # Pipes cannot seek.
         stream = file if file.seekable() else io.BytesIO(file.read())
         if not stream.read(6).startswith((b"\x93NUMPY", b"PK")):
-            raise BadInput(f"{name} is no .npy or .npz file")
+            raise BadInput(f"{name} is not a .npy or .npz file")
         stream.seek(0)
         try:
             loaded = np.load(stream, allow_pickle=False)
@@ -178,18 +178,18 @@ def _arrays_in(name: str) -> list[tuple[str, np.ndarray]]:
                 return [(name, loaded)]
             pairs = [(f"{name}[{key}]", loaded[key]) for key in loaded.files]
         except (ValueError, EOFError, KeyError, NotImplementedError, *_DAMAGES) as error:
-            problem = str(error) or "it is cut short"
+            problem = str(error) or "it is truncated"
             if "allow_pickle" in problem:
-                problem = "it holds Python objects, and not arrays of numbers alone"
+                problem = "it holds Python objects, not only arrays of numbers"
             raise BadInput(f"{name} cannot be read: {problem}") from None
     for origin, array in pairs:
         if not isinstance(array, np.ndarray):
-            raise BadInput(f"{origin} is no array")
+            raise BadInput(f"{origin} is not an array")
     return pairs
 
 
 def _fitting(index: int, origin: str, array: np.ndarray, shape: Shape) -> np.ndarray:
-    # NumPy's files keep the bytes of bf16 and f8, and not what they are.
+    # NumPy's files keep the bytes of bf16 and f8, but not their types.
     if array.dtype.kind == "V" and array.dtype.itemsize == shape.dtype.itemsize:
         array = array.view(shape.dtype)
     if array.dtype != shape.dtype or array.shape != shape.dimensions:

@@ -1,9 +1,10 @@
 """The command line: `python -m minixla`, or `minixla`.
 
-Exit codes: 0, it is done; 1, a check failed; 2, the words or the files that it was given are wrong;
-130, Ctrl-C has ended it.
-Neither JAX nor NumPy is loaded before the words and the names of files have been looked at, but by
-files that `--load` names: what commands do is in `minixla.tools.commands`, loaded when it is run.
+Exit codes: 0, success; 1, a check failed; 2, invalid arguments or files; 130, interrupted by
+Ctrl-C.
+
+Neither JAX nor NumPy is loaded before the arguments and file names are checked, except by files
+that `--load` names. `minixla.tools.commands` implements the commands, and is loaded when one runs.
 """
 
 import argparse
@@ -21,15 +22,15 @@ from minixla.tools.terminal import INTERRUPTED, end_on_interrupt, styled
 
 
 class BadInput(Exception):
-    """Words or files that a command cannot use; the message says why."""
+    """Error for arguments or files that a command cannot use; the message gives the reason."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command and returns the exit status.
+    """Run one command and return the exit status.
 
     Args:
-        arguments: the words after the program's name; default: those of the process, which Ctrl-C
-            then ends, whatever it is doing.
+        arguments: the words after the program's name; default: those of the process, which
+            Ctrl-C then ends at any time.
     """
     if arguments is None:
         end_on_interrupt()
@@ -48,12 +49,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         _give_up_output()
         if isinstance(error, BrokenPipeError):
-            return 0  # whoever read what is printed has stopped reading: that is no error
+            return 0  # the reader of the output has stopped, which is not an error
         where = f"{error.filename}: " if error.filename else ""
         problem = f"{where}{error.strerror or error}"
     except MemoryError as error:
-        problem = f"there is not enough memory: {error}"
-    except Exception as error:  # not asked of SystemExit: the error's class would load NumPy
+        problem = f"out of memory: {error}"
+    except Exception as error:  # SystemExit must not load NumPy for the class of errors
         from minixla.core.errors import MinixlaError
 
         if not isinstance(error, (BadInput, MinixlaError)):
@@ -68,8 +69,8 @@ def _loaded(options: argparse.Namespace) -> Callable[[argparse.Namespace], int]:
     """Load the function of a command."""
     if not options.owns_process:
         return loaded(options.run)
-    # Modules create many objects and hardly any garbage. The searches for it, here and at the end
-    # of the process, would take a third of the time of `minixla run`.
+    # Modules create many objects and hardly any garbage. Garbage collection, here and at the end of
+    # the process, would take a third of the time of `minixla run`.
     gc.disable()
     run = loaded(options.run)
     gc.freeze()
@@ -78,14 +79,14 @@ def _loaded(options: argparse.Namespace) -> Callable[[argparse.Namespace], int]:
 
 
 def _load_scripts(arguments: Sequence[str] | None) -> None:
-    """Runs the files that `--load` names, which may add to what other words mean."""
+    """Run the files that `--load` names, which may change the meaning of other arguments."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--load", action="append", nargs="?", default=[])
     for name in filter(None, parser.parse_known_args(arguments)[0].load):
         _check_file(name, os.R_OK)
         spec = importlib.util.spec_from_file_location(f"loaded {name}", name)
         if spec is None or spec.loader is None:
-            raise BadInput(f"--load: {name} is no file of Python's: its name does not end in .py")
+            raise BadInput(f"--load: {name} is not a Python file: its name does not end in .py")
         module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
 
@@ -100,7 +101,7 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     except SystemExit:
         _flush()  # the help
         raise
-    # argparse takes files of arguments only where they stand together.
+    # argparse accepts files of arguments only if they are adjacent.
     files = getattr(options, "arguments", None)
     if others and (files is None or any(word.startswith("-") for word in others)):
         commands[options.command].error(f"unrecognized arguments: {' '.join(others)}")
@@ -110,7 +111,7 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _look_for_files(options: argparse.Namespace) -> None:
-    """Looks whether files can be read and written, before anything is loaded that takes time."""
+    """Check that files can be read and written, before slow imports."""
     for name in [getattr(options, "program", "-"), *getattr(options, "arguments", ())]:
         if name != "-":
             _check_file(name, os.R_OK)
@@ -135,7 +136,7 @@ def _flush() -> None:
 
 
 def _give_up_output() -> None:
-    """What cannot be written now is not tried again at exit, where Python would complain."""
+    """Discard output that cannot be written, so that Python does not try again at exit."""
     try:
         _flush()
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The words of the command line: commands, their options, help and examples.
+"""The arguments of the command line: commands, their options, help and examples.
 
 Neither JAX nor NumPy is loaded here.
 """
@@ -172,7 +172,7 @@ def _shared_options() -> list[Parser]:
     program.add_argument("--json", action="store_true", help="print JSON")
     what = "files of the arguments in order: .npy contains one array, .npz several; missing "
     what += "arguments are generated"
-    # A default, else usage errors would ask for one.
+    # Without a default, usage errors would require one.
     inputs.add_argument("arguments", nargs="*", default=[], metavar="array", help=what)
     what = "seed for generated arguments: floats are drawn from a normal distribution, integers "
     what += "from 0 to 7; default: 0"

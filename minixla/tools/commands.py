@@ -1,4 +1,4 @@
-"""What commands do: a program of a file is evaluated, checked, shown or written in another form."""
+"""The commands, which evaluate, check, show or convert the program in a file."""
 
 import argparse
 import io
@@ -47,15 +47,16 @@ from minixla.transforms import make_graph, vjp, vmap
 # Neither messages nor programs name the script that starts the command line.
 skip_callers(command_line.__file__)
 
-#: The form that the end of a file's name asks for.
+#: The form for each suffix of a file name.
 _SHOWN = {".mlir": "stablehlo", ".hlo": "hlo", ".txt": "hlo", ".dot": "dot", ".gv": "dot"}
 _SHOWN |= {".html": "html", ".htm": "html", ".svg": "svg"}
 _CONVERTED = {".mlirbc": "portable", ".hlo": "hlo", ".jax": "exported", ".bin": "exported"}
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Runs a command on the program of the file that options name, which keeps its 64-bit types."""
-    # JAX has not looked for devices and no thread but that of Ctrl-C runs, unless by such files.
+    """Run a command on the program in a file; the program keeps its 64-bit types."""
+    # Unless such files did otherwise, JAX has not looked for devices, and no thread runs but
+    # Ctrl-C's.
     if options.owns_process and not getattr(options, "load", None):
         start_by_fork()
     with jax.enable_x64(True):
@@ -63,7 +64,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _print_json(value: Any) -> None:
-    """Prints JSON; numbers that it lacks become strings."""
+    """Print JSON; numbers that JSON lacks become strings."""
     print(json.dumps(plain(value), indent=1, allow_nan=False))
 
 
@@ -72,7 +73,7 @@ def _run(options: argparse.Namespace, program: ImportedProgram) -> None:
 
 
 def _grad(options: argparse.Namespace, program: ImportedProgram) -> None:
-    """Evaluates the gradient of the sum of a program's floats and complex numbers."""
+    """Evaluate the gradient of the sum of a program's floats and complex numbers."""
     shapes = inputs.array_shapes(program.graph)
     floats = [number for number, shape in enumerate(shapes) if is_inexact(shape)]
     numbers = floats if options.argnums is None else options.argnums
@@ -106,7 +107,7 @@ def _vmap(options: argparse.Namespace, program: ImportedProgram) -> None:
         raise BadInput(f"--in-axes has {len(axes)} axes for {len(shapes)} arguments")
     size = inputs.batch_size(options, axes) if options.size is None else options.size
     if size < 1:
-        raise BadInput(f"--size: a batch has one member or more, not {size}")
+        raise BadInput(f"--size: a batch has one element or more, not {size}")
     batched = []
     for shape, axis in zip(shapes, axes, strict=True):
         rank = shape.rank + 1
@@ -123,7 +124,7 @@ def _structs(shapes: Sequence[Shape]) -> list[Any]:
 
 
 def _evaluate(options: argparse.Namespace, graph: Graph, names: Sequence[str] = ()) -> None:
-    """Evaluates a program and shows its results, or prints the program."""
+    """Evaluate a program and show its results, or print the program."""
     if options.emit is not None:
         print(graph.stablehlo() if options.emit == "stablehlo" else str(graph), end="")
         return
@@ -179,7 +180,7 @@ def _check(options: argparse.Namespace, program: ImportedProgram) -> int:
 
 
 def _reproducer(report: CrossCheckReport, path: str) -> Reproducer | None:
-    """Write a reproducer, and tell what it shows, or why there is none."""
+    """Write a reproducer and print what it shows, or the reason why it was not written."""
     try:
         written = report.reproducer(path)
     except TransformError as error:
@@ -195,7 +196,7 @@ def _show(options: argparse.Namespace, program: ImportedProgram) -> None:
     suffix = Path(options.output or "").suffix.lower()
     form = options.form or _SHOWN.get(suffix, "hlo")
     if suffix == ".png" and not options.form:
-        raise BadInput("the picture of a program is SVG: name a file that ends in .svg")
+        raise BadInput("the picture of a program is SVG: use a file name that ends in .svg")
     if form == "html":
         return _write(options, page(*shown_parts(program.graph)[:2], _lines(options)).encode())
     _write(options, _in_form(program, form))
@@ -231,13 +232,13 @@ def _lines(options: argparse.Namespace) -> SourceLines:
 
 def _convert(options: argparse.Namespace, program: ImportedProgram) -> None:
     if options.json and options.output is None:
-        raise BadInput("--json tells what was written; name a file with --output")
+        raise BadInput("--json describes the written file; name it with --output")
     form = options.to or _CONVERTED.get(Path(options.output or "").suffix.lower(), "stablehlo")
-    # Of what passes leave, names and all functions are told by the text alone.
+    # After passes, only the text has the names and all functions.
     is_written = options.passes and form == "stablehlo"
     data = options.text.encode() if is_written else _in_form(program, form)
     if form == "hlo" and b"constant({...})" in data:
-        raise BadInput("HLO text leaves out constants of more than 16 elements; take stablehlo")
+        raise BadInput("HLO text omits constants of more than 16 elements; use stablehlo")
     _write(options, data)
     if options.json:
         _print_json({"form": form, "output": options.output, "bytes": len(data)})
@@ -257,7 +258,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace, ImportedProgram], int | None]
 
 
 def _write(options: argparse.Namespace, data: bytes) -> None:
-    """Writes to the output, or to standard output: text only where Python has replaced it."""
+    """Write to the output file or to standard output; as text only if Python has replaced it."""
     if options.output is not None:
         Path(options.output).write_bytes(data)
     elif (buffer := getattr(sys.stdout, "buffer", None)) is not None:
@@ -268,7 +269,7 @@ def _write(options: argparse.Namespace, data: bytes) -> None:
 
 
 def _described(program: ImportedProgram) -> dict[str, object]:
-    """Inputs, outputs and instructions of the program, and the functions beside it."""
+    """Describe the inputs, outputs and instructions of the program, and its other functions."""
     graph = program.graph
     number = {value: [-1, index] for index, value in enumerate(graph.inputs)}
     steps: list[dict[str, Any]] = []
@@ -284,7 +285,7 @@ def _described(program: ImportedProgram) -> dict[str, object]:
 
 
 def _in_form(program: ImportedProgram, form: str) -> bytes:
-    """The program as text, or in a binary form."""
+    """Return the program as text, or in a binary form."""
     graph = program.graph
     if form == "exported":
         structs = _structs(inputs.array_shapes(graph, "jax.export takes arrays only"))
@@ -295,13 +296,13 @@ def _in_form(program: ImportedProgram, form: str) -> bytes:
             ir.Module.parse(graph.stablehlo()).operation.write_bytecode(written)
             return written.getvalue()
     if form == "portable":
-        # The oldest that has what programs of today need, as jax.export takes.
+        # The oldest version that supports today's programs, as in jax.export.
         oldest = stablehlo.StablehloCompatibilityRequirement.WEEK_4
         version = stablehlo.get_version_from_compatibility_requirement(oldest)
         text = graph.stablehlo()
         if "sdy." in text:
-            advice = "take bytecode, or --drop-shardings"
-            raise BadInput(f"portable artifacts hold StableHLO alone, and no shardings; {advice}")
+            advice = "use bytecode, or --drop-shardings"
+            raise BadInput(f"portable artifacts hold only StableHLO, without shardings; {advice}")
         return stablehlo.serialize_portable_artifact_str(text, version)
     texts = {"dot": dot_text, "hlo": str, "stablehlo": Graph.stablehlo}
     texts["svg"] = lambda graph: picture(opened(graph))

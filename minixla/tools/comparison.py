@@ -1,4 +1,4 @@
-"""How far arrays are from what they should be, in units of the last place and of bounds."""
+"""Errors of arrays, in units of the last place and relative to bounds."""
 
 from typing import Any, NamedTuple
 
@@ -10,24 +10,24 @@ from minixla.core.element_types import ElementType, element_type
 
 
 class Comparison(NamedTuple):
-    """How far an array is from what it should be."""
+    """The error of an array."""
 
-    #: The largest error of an element in units of the last place; for integers and booleans the
+    #: The largest error of an element in units of the last place; for integers and booleans, the
     #: largest difference.
     ulp: float
-    error: float  # the largest
-    relative: float  # it over the largest element
-    #: What is allowed at the element whose error exceeds its bound most, in ulp; it over that,
-    #: of which more than 1 is too much; and the index of that element.
+    error: float  # the largest error
+    relative: float  # the largest error divided by the largest element
+    #: The allowed error, in ulp, of the element that exceeds its bound most; its error divided by
+    #: that bound, which must be at most 1; and the index of that element.
     bound: float
     excess: float
     worst: tuple[int, ...]
-    #: Whether an element is NaN or infinite where the other is a number or another infinity.
+    #: True if an element is NaN or infinite where the other is a number or another infinity.
     is_special: bool = False
 
 
 def compared(actual: np.ndarray, truth: np.ndarray, bound: np.ndarray | None = None) -> Comparison:
-    """Compares an array with what it should be, in double, and each error with its bound."""
+    """Compare an array with the truth, in double, and each error with its bound."""
     if actual.shape != truth.shape:
         return Comparison(np.inf, np.inf, np.inf, 0.0, np.inf, ())
     if actual.size == 0:
@@ -58,7 +58,7 @@ def _index(array: np.ndarray) -> tuple[int, ...]:
 
 
 def relative_error(error: np.ndarray, truth: np.ndarray) -> float:
-    """The largest error over the largest finite element."""
+    """Return the largest error divided by the largest finite element."""
     if not error.size or not error.max():
         return 0.0
     largest = np.abs(truth).max(initial=0.0, where=np.isfinite(truth))
@@ -66,30 +66,30 @@ def relative_error(error: np.ndarray, truth: np.ndarray) -> float:
 
 
 def shown_element(array: np.ndarray, where: tuple[int, ...]) -> str:
-    """An element with all its digits."""
+    """Return an element with all its digits."""
     if array.ndim != len(where) or not array.size:
         return f"of dimensions {list(array.shape)}"
     return str(array[where])
 
 
 def precision_of(kind: ElementType) -> float:
-    """The distance from 1 to the next number of a float or complex type."""
+    """Return the distance from 1 to the next number of a float or complex type."""
     return float(real_part_info(kind.dtype).eps)
 
 
 def real_part_info(dtype: npt.DTypeLike) -> Any:
-    """The limits of a float type, or of the parts of a complex one."""
+    """Return the limits of a float type, or of the parts of a complex one."""
     dtype = np.dtype(dtype)
     return ml_dtypes.finfo(f"f{dtype.itemsize // 2}" if dtype.kind == "c" else dtype)
 
 
 def wide(array: np.ndarray) -> np.ndarray:
-    """A float or complex array in double."""
+    """Convert a float or complex array to double."""
     return np.asarray(array).astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
 def ulp_size(numbers: np.ndarray, dtype: npt.DTypeLike) -> np.ndarray:
-    """The distance from a value of `dtype` (a complex one's magnitude) to the next, at numbers."""
+    """Return the distance from each number (or its magnitude) to the next value of `dtype`."""
     info = real_part_info(dtype)
     magnitude = np.abs(numbers)
     is_number = np.isfinite(magnitude) & (magnitude > 0)
@@ -100,9 +100,9 @@ def ulp_size(numbers: np.ndarray, dtype: npt.DTypeLike) -> np.ndarray:
 
 
 def absolute_error(actual: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """How far values are from numbers in double, an element each."""
-    # 0 where `actual` is the NaN or the infinity that the number becomes in its type; infinity
-    # where it is another one, or only one of both is finite.
+    """Return the absolute error of each value, relative to numbers in double."""
+    # The error is 0 where `actual` is the NaN or the infinity that the number becomes in its type.
+    # It is infinite where `actual` is another one, or only one of both is finite.
     with np.errstate(all="ignore"):
         rounded, measured = wide(truth.astype(actual.dtype)), wide(actual)
         is_same = (measured == rounded) | np.isnan(measured) & np.isnan(rounded)

@@ -52,7 +52,7 @@ def _bash() -> str:
         options.append(f"        {name}) words={_words(flags)} ;;")
         for action in _actions(command):
             if action.choices:
-                # A positional argument stands directly after the command.
+                # A positional argument comes directly after the command.
                 before = action.option_strings or [name]
                 patterns = "|".join(f"'{name} {word}'" for word in before)
                 choices.append(f"      {patterns}) words={_words(action.choices)} ;;")

@@ -1,4 +1,4 @@
-"""What programs cost, in tables: our count, and what XLA says of the same, here or elsewhere."""
+"""Tables of the costs of programs: our counts, and XLA's for this machine or another."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -22,22 +22,22 @@ from minixla.transforms import jit
 from minixla.transforms.evaluation import graph_of
 from minixla.transforms.layouts import mesh_in_force
 
-# The most instructions of a device, and the most arguments, that a report shows.
+# The largest number of instructions of a device, and of arguments, that a report shows.
 _SHOWN = 20
 
 
 class CostRow(NamedTuple):
-    """What all instructions of one operation cost."""
+    """The cost of all instructions of one operation."""
 
     operation: str  # its builder's name
-    count: int  # what a loop runs is counted with the loop
+    count: int  # instructions in a loop are counted with the loop
     flops: int
     transcendentals: int
     bytes: int
 
 
 class ArgumentRow(NamedTuple):
-    """An argument's leaf."""
+    """A leaf of the arguments."""
 
     argument: str  # its path, such as `args[0]['w']`
     shape: str
@@ -48,29 +48,29 @@ class DeviceRow(NamedTuple):
     """An instruction that a device runs."""
 
     instruction: str  # its name in XLA's text
-    opcode: str  # of HLO; of what is in two parts the first's
+    opcode: str  # of HLO; for an instruction in two parts, of the first one
     shape: str  # of its result
-    cycles: int | None  # of the device's clock, where XLA estimates them
+    cycles: int | None  # of the device's clock, if XLA estimates them
     source: str  # the user's line
 
 
 @dataclass(repr=False, eq=False)
 class CostReport(Report):
-    """The costs of a program; printed, it is a table."""
+    """The costs of a program; it prints as a table."""
 
     name: str
     rows: list[CostRow]  # one for each operation, the most expensive first
     total: Cost
     #: The bytes of `arguments` and of `results`, and at the `peak`; see `peak_bytes`.
     memory: dict[str, int]
-    #: XLA's own numbers by the same names, after its optimisation, for one device; `temporary` are
-    #: bytes beside arguments and results, `seconds` its estimate of what a run takes, `cycles` of
-    #: all instructions; `seconds_by_bytes` and `seconds_by_cycles` are these over what a chip's
-    #: maker says of its memory and clock. Empty where it was not asked or cannot say.
+    #: XLA's numbers by the same names, after optimization, for one device. `temporary` counts bytes
+    #: besides arguments and results, `seconds` is XLA's estimate for a run, and `cycles` is the sum
+    #: over all instructions. `seconds_by_bytes` and `seconds_by_cycles` follow from the memory and
+    #: clock that a chip's maker states. Empty if XLA does not compile, or does not say.
     xla: dict[str, float]
-    platform: str = ""  # what XLA compiled for, where that is not this machine
-    device_rows: Sequence[DeviceRow] = ()  # by cycles, where XLA estimates them
-    arguments: Sequence[ArgumentRow] = ()  # in the order of the call, where paths are known
+    platform: str = ""  # The platform that XLA compiled for, if it is not this machine.
+    device_rows: Sequence[DeviceRow] = ()  # By cycles, if XLA estimates them.
+    arguments: Sequence[ArgumentRow] = ()  # In the order of the call, if paths are known.
 
     def _shown(self) -> tuple[str, list[Table], list[str]]:
         total = dict(zip(Cost._fields, self.total[:3], strict=False)) | self.memory
@@ -93,29 +93,29 @@ class CostReport(Report):
         return title, tables, [] if self.total.is_bound else [note]
 
 
-# What only a compiled program has.
+# Numbers that only a compiled program has.
 _COMPILED = ("temporary", "seconds", "cycles", "seconds_by_bytes", "seconds_by_cycles")
 
 
 def cost(
     fun: Callable[..., Any], *args: Any, platform: str | None = None, **kwargs: Any
 ) -> CostReport:
-    """What a function costs: arithmetic, bytes and memory by our count, and by XLA's.
+    """Return the costs of a function: arithmetic, bytes and memory by our count, and by XLA's.
 
     Args:
-        fun: a function of pytrees of arrays, jitted or not; layouts of a jitted one count.
-        args: arrays or `jax.ShapeDtypeStruct`s, and pytrees of them: their shapes count.
-        platform: for what XLA compiles, which need not be here: `"tpu v5e:2x2"` (four chips;
-            `"tpu v5e:16x16"` has 256) or `"gpu h100"`. This machine by default. `pmap` maps over
-            the chips there, if there are as many as members.
-        kwargs: the same by name.
+        fun: a function of pytrees of arrays, jitted or not; shardings of a jitted one are used.
+        args: arrays or `jax.ShapeDtypeStruct`s, and pytrees of them; only their shapes matter.
+        platform: the platform that XLA compiles for, which need not be installed: `"tpu v5e:2x2"`
+            (four chips; `"tpu v5e:16x16"` has 256) or `"gpu h100"`. Default: this machine. `pmap`
+            maps over the chips of the platform, if there are as many as batch elements.
+        kwargs: keyword arguments, like `args`.
 
     Returns:
-        A report; printed, it is tables. XLA's numbers are those of one device.
+        A report, which prints as tables. XLA's numbers are those of one device.
 
     Raises:
-        AttributeValueError: `platform` is none that is known.
-        TransformError: what compiles for it is not installed, or refuses the program.
+        AttributeValueError: `platform` is unknown.
+        TransformError: the compiler for the platform is not installed, or rejects the program.
 
     Example:
         >>> report = mx.cost(lambda x: x * x + 1, np.ones(1000, np.float32))
@@ -139,7 +139,7 @@ def cost(
 
 
 def cost_report(graph: Graph, with_xla: bool = True, platform: str | None = None) -> CostReport:
-    """What a program costs, ours and, where XLA is to compile it, XLA's: here or for a platform."""
+    """Return the costs of a program: ours and, if `with_xla`, XLA's, here or for a platform."""
     shapes = [shape for shape in graph.input_shapes if isinstance(shape, Shape)]
     if not with_xla or len(shapes) < len(graph.inputs):
         return _report(graph)
@@ -153,12 +153,12 @@ def cost_report(graph: Graph, with_xla: bool = True, platform: str | None = None
             with kernels.left_out():
                 compiled = run.lower(*structs).compile()
             return _report(graph, cross_compile.analysed(compiled).numbers)
-        except (RuntimeError, TypeError, ValueError):  # whatever JAX and XLA refuse has no costs
+        except (RuntimeError, TypeError, ValueError):  # JAX or XLA rejects the program
             return _report(graph)
 
 
 def _placed(graph: Graph) -> dict[str, Any]:
-    """Options of jit that say how the arguments and results of a program lie over its mesh."""
+    """Return the options of jit for the shardings of a program's arguments and results."""
     meshes = [mesh for mesh in graph.meshes if mesh.size > 1]
     if not meshes:
         return {}
@@ -183,9 +183,9 @@ def _placed(graph: Graph) -> dict[str, Any]:
 def costs_on(
     platform: str, jitted: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None
 ) -> tuple[dict[str, float], list[DeviceRow]]:
-    """What XLA says of a jitted function, of ours or of JAX's, on one device of a platform.
+    """Return XLA's costs of a jitted function, ours or JAX's, on one device of a platform.
 
-    The first are named as in a `CostReport`. See `cost` for `platform`, and for what is raised.
+    Names of the costs are those in a `CostReport`. See `cost` for `platform` and the errors.
     """
     target = cross_compile.platform_named(platform)
     try:
@@ -222,7 +222,7 @@ def _report(
 
 _INSTRUCTION = re.compile(r"^ +(?:ROOT )?%?(\S+) = (\(.*?\)|\S+) ([a-z][\w\-]*)\(")
 _COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) \(.*\{$")
-# What runs inside the instruction that names it.
+# A computation that runs inside the instruction that names it.
 _WITHIN = re.compile(r"(?:calls|to_apply)=%?([\w.\-]+)")
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 _SOURCE = re.compile(r'source_file="([^"]*)" source_line=(\d+)')
@@ -240,14 +240,14 @@ _NAMES |= {"parameter", "partition-id", "replica-id", "tuple", "while"}
 
 
 def _frames_of(text: str) -> dict[str, str]:
-    """File and line of each stack frame that a module lists, by its id."""
+    """Return the file and line of each stack frame that a module lists, by its id."""
     files = dict(_FILES.findall(text.partition("\nFunctionNames")[0]))
     positions = {at: f"{files[file]}:{line}" for at, file, line in _POSITIONS.findall(text)}
     return {frame: positions[at] for frame, at in _FRAMES.findall(text)}
 
 
 def device_rows(text: str) -> list[DeviceRow]:
-    """The instructions of compiled HLO text that a device runs, in the text's order."""
+    """Return the instructions of compiled HLO text that a device runs, in the text's order."""
     within, computation, rows, frames = set(_WITHIN.findall(text)), "", [], _frames_of(text)
     for line in text.splitlines():
         header, instruction = _COMPUTATION.match(line), _INSTRUCTION.match(line)

@@ -1,7 +1,7 @@
-"""What instructions and programs cost: arithmetic and bytes, by one table, from shapes alone.
+"""Costs of instructions and programs: arithmetic and bytes, from one table and from shapes.
 
-Counts are XLA's: a multiplication and an addition are two operations, an elementary function is
-counted apart, and what only moves values costs bytes.
+Counts follow XLA: a multiplication and an addition are two operations. Elementary functions are
+counted separately, and operations that only move values cost bytes.
 """
 
 import math
@@ -18,25 +18,25 @@ from minixla_ops.programs.lowering import is_lowered, lowered_program
 
 
 class Cost(NamedTuple):
-    """What running something costs."""
+    """The cost of running something."""
 
-    flops: int = 0  # arithmetic operations of numbers of any type, comparisons included
+    flops: int = 0  # arithmetic operations on numbers of any type, including comparisons
     transcendentals: int = 0  # elementary functions
     bytes: int = 0  # read and written, if nothing stays in caches
     is_bound: bool = True  # False: a loop of an unknown number of iterations was counted once
 
     def times(self, count: int) -> "Cost":
-        """The cost of doing it `count` times."""
+        """Return the cost of doing it `count` times."""
         return Cost(*[number * count for number in self[:3]], is_bound=self.is_bound)
 
 
 def element_count(shapes: Sequence[AnyShape]) -> int:
-    """The number of elements of arrays, at the bounds of dynamic sizes."""
+    """Return the number of elements of arrays, at the bounds of dynamic sizes."""
     return sum(shape.size for shape in _arrays(shapes))
 
 
 def byte_count(shapes: Sequence[AnyShape]) -> int:
-    """The bytes of arrays in memory; elements of less than a byte are packed."""
+    """Return the bytes of arrays in memory; elements of less than a byte are packed."""
     pairs = [(shape.size, shape.element_type.bits) for shape in _arrays(shapes)]
     return sum(-(-count * (8 if bits == 1 else bits) // 8) for count, bits in pairs)
 
@@ -47,19 +47,19 @@ def _arrays(shapes: Sequence[AnyShape]) -> Iterator[Shape]:
 
 
 def summed(costs: Iterable[Cost]) -> Cost:
-    """The cost of all."""
+    """Add costs."""
     *counts, bounds = zip(Cost(), *costs, strict=True)
     return Cost(*map(sum, counts), is_bound=all(bounds))
 
 
 @remembered
 def graph_cost(graph: Graph) -> Cost:
-    """The sum over its instructions that results depend on."""
+    """Sum the costs of the instructions that results depend on."""
     return summed(map(instruction_cost, graph.pruned().instructions))
 
 
 def instruction_cost(step: Instruction) -> Cost:
-    """What one instruction costs, the programs that it runs included."""
+    """Return the cost of one instruction, including the programs that it runs."""
     rule = _RULES.get(step.op.name)
     if rule is not None:
         return rule(step)
@@ -71,7 +71,7 @@ def instruction_cost(step: Instruction) -> Cost:
 
 
 def operations_per_element(step: Instruction) -> float:
-    """Arithmetic operations of an instruction for each element that it gives."""
+    """Return the arithmetic operations of an instruction for each element of its results."""
     cost = instruction_cost(step)
     return (cost.flops + cost.transcendentals) / max(element_count(step.shapes), 1)
 
@@ -85,7 +85,7 @@ def _sizes(value: Any) -> tuple[int, ...]:
 
 
 def _cost(step: Instruction, flops: int = 0, transcendentals: int = 0) -> Cost:
-    """That of an instruction which reads all of its operands and writes its results."""
+    """Return the cost of an instruction that reads all its operands and writes its results."""
     moved = byte_count(_shapes(step.operands)) + byte_count(step.shapes)
     return Cost(flops, transcendentals, moved)
 
@@ -95,7 +95,7 @@ def _functions(step: Instruction) -> Cost:
 
 
 def _flops(step: Instruction, per_element: int, over: int = 1) -> Cost:
-    """So many arithmetic operations, over a number, for each result."""
+    """Return the cost of `per_element` / `over` arithmetic operations for each result."""
     return _cost(step, per_element * element_count(step.shapes) // over)
 
 
@@ -146,7 +146,7 @@ def _sort(step: Instruction) -> Cost:
 
 
 def _folded(step: Instruction, computation: Graph, count: int) -> Cost:
-    """`count` runs of a computation of scalars, which stay in registers."""
+    """Return the cost of `count` runs of a computation of scalars, which stay in registers."""
     return graph_cost(computation).times(count)._replace(bytes=_cost(step).bytes)
 
 
@@ -178,17 +178,17 @@ _TABLE: dict[str, Callable[[Instruction], Cost]] = {
     "Parameter Constant Tuple GetTupleElement AddDependency Bitcast OptimizationBarrier AfterAll "
     "Domain AllReduceDone StopGradient ReplicaId PartitionID GetDimensionSize": lambda step: Cost(),
     "Real Imag Complex ConvertElementType Copy": _cost,
-    # They read as much of their operands as they write.
+    # These read as much of their operands as they write.
     "Slice DynamicSlice Gather Iota Broadcast BroadcastInDim": lambda step: Cost(
         bytes=2 * byte_count(step.shapes)
     ),
-    # It writes its update into the operand's own memory, as XLA does where nobody else reads it.
+    # XLA writes the update into the operand's memory if nothing else reads the operand.
     "DynamicUpdateSlice": lambda step: Cost(bytes=2 * byte_count([step.operands[1].shape])),
     "Pow Atan2": _functions,
     "DotGeneral": _dot,
     "ConvGeneralDilated": _convolution,
     "Reduce": _reduce,
-    # Its composition has one in it, which tells members apart.
+    # The composition itself contains a ReduceScatter, so it needs a separate rule.
     "ReduceScatter": _reduce_scatter,
     "ReduceWindow": _reduce_window,
     "Scatter": _scatter,
@@ -201,7 +201,7 @@ _TABLE: dict[str, Callable[[Instruction], Cost]] = {
     "RngBitGenerator RngUniform RngNormal": lambda step: Cost(
         36 * element_count(step.shapes), 0, byte_count(step.shapes)
     ),
-    # That of the branch that costs most.
+    # The cost of the most expensive branch.
     "Conditional": lambda step: max(
         map(graph_cost, step.op.computations), key=lambda cost: (cost.flops, cost.bytes)
     ),
@@ -212,10 +212,11 @@ _RULES = {name: rule for names, rule in _TABLE.items() for name in names.split()
 
 @remembered
 def peak_bytes(graph: Graph) -> int:
-    """The most bytes of values that are needed at one time, arguments and results included.
+    """Return the peak number of bytes of live values, including arguments and results.
 
-    Instructions run in order, nothing is fused, and values live from the instruction that makes
-    them to the last that reads them; arguments always. Programs that one runs need theirs besides.
+    Instructions run in order and are not fused. A value lives from the instruction that computes it
+    to the last one that reads it, and arguments live throughout. Programs that an instruction runs
+    need their own bytes in addition.
     """
     steps = graph.pruned().instructions
     last = {value: number for number, step in enumerate(steps) for value in step.operands}

@@ -1,4 +1,4 @@
-"""cross_check: one program through several evaluators, forwards and backwards."""
+"""`cross_check`: one program and its derivatives in several evaluators."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -49,41 +49,43 @@ def cross_check(
     progress: Callable[[str], None] | None = None,
     isolated: bool = False,
 ) -> CrossCheckReport:
-    """Runs one program through several evaluators and compares what they give.
+    """Run one program in several evaluators and compare the results.
 
         report = mx.cross_check(loss, parameters, batch)
         assert report.ok, report
 
-    The evaluators are our NumPy reference, StableHLO's interpreter (where it can be asked) and XLA,
-    for a program of several devices on these and on one alone; all are measured against the
-    reference in double. With `gradients`, forward and reverse derivatives along fixed random
-    directions are checked in the same way, and against difference quotients. Integers and booleans
-    must be equal; for floats `minixla.tools.rounding` says what is allowed. Where evaluators part,
-    the report names the first instruction that one of them gets wrong on the same operands; where
-    digits are lost, the instruction that loses them. A NaN or an infinity is never rounding: the
-    report names the operation where it begins, also if all agree on it.
+    The evaluators are our NumPy reference, StableHLO's interpreter (if it supports the program) and
+    XLA. A program for several devices runs on these and also on one device. All results are
+    measured against the reference in double. With `gradients`, forward and reverse derivatives
+    along fixed random directions are checked in the same way, and against difference quotients.
+
+    Integers and booleans must be equal; `minixla.tools.rounding` defines how far floats may differ.
+    If evaluators disagree, the report names the first instruction that one of them computes wrongly
+    from the same operands. If digits are lost, it names the instruction that loses them. A NaN or
+    an infinity is never rounding: the report names the operation where it begins, even if all
+    agree.
 
     Args:
         fun: a function of pytrees of arrays, traceable and without side effects.
         *args: its arguments.
         against: a JAX function that should return the same for the same arguments; default: `fun`
             itself if it is written in JAX, that is, if its jaxpr has no minixla primitive.
-        gradients: whether derivatives are checked, where there are any. A function with a
-            `custom_vjp` has none forwards, which the report says.
-        evaluators: more evaluators by name, functions as `register_evaluator` takes them, which
-            adds one to every check.
-        progress: called with the name of each step; default: they are shown where standard error
-            is a terminal, and in notebooks.
+        gradients: whether to check derivatives, if they exist. A function with a `custom_vjp` has
+            no forward derivative, which the report says.
+        evaluators: more evaluators by name, functions as for `register_evaluator`, which adds an
+            evaluator to every check.
+        progress: called with the name of each step; default: steps are shown in notebooks, and if
+            standard error is a terminal.
         isolated: whether XLA runs in a separate process. A program that ends this process is then
             a finding.
 
     Returns:
-        A CrossCheckReport: `ok`, `rows`, `findings`; printed, it is a table. Its method
+        A CrossCheckReport: `ok`, `rows`, `findings`; it prints as a table. Its method
         `reproducer` writes a script that shows an error of XLA.
 
     Raises:
-        TransformError: the function has side effects, or gives what cannot be compared; an
-            evaluator gives other results than the graph has.
+        TransformError: the function has side effects, or returns values that cannot be compared, or
+            an evaluator's results do not match the graph.
 
     Example:
         >>> report = mx.cross_check(lambda x: mx.numpy.exp(x), np.float32([0, 1]))
@@ -145,7 +147,7 @@ def _check(
         findings += wrong
     names = [row.value for row in rows if row.evaluator == JAX and row.verdict == "parts"]
     if names and not findings:
-        text = f"the JAX function gives other values of {', '.join(names[:4])}; all others agree"
+        text = f"the JAX function returns other values of {', '.join(names[:4])}; all others agree"
         is_compared = any(row.evaluator == DIFFERENCES for row in rows)
         text += ", finite differences too" if is_compared else ""
         advice = "Compare the two functions: the JAX function may compute something else."
@@ -191,9 +193,9 @@ def _steps(jaxpr: Any) -> Iterator[Any]:
 
 
 def _distinct(findings: Sequence[Finding]) -> list[Finding]:
-    """Each error once, at the first place where it was found."""
+    """Return each error once, at the first place where it was found."""
     errors: dict[Any, list[Finding]] = {}
-    # A fault of the function itself is one of its derivatives, too.
+    # A fault of the function itself also appears in its derivatives.
     faults = {
         (x.operation, x.source) for x in findings if x.kind in FAULTS and x.program == "result"
     }
@@ -213,7 +215,7 @@ def _distinct(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _error(finding: Finding) -> tuple[Any, ...]:
-    """Equal for findings of one error: an operation's rule is one for all programs."""
+    """Return a key that is equal for findings of one error; all programs share a rule."""
     rule = finding.kind, finding.operation, finding.suspects
     if finding.kind in FAULTS:
         return *rule, finding.source

@@ -1,4 +1,4 @@
-"""Names and lines of the derivative rules that users define."""
+"""Names and source lines of the derivative rules that users define."""
 
 import inspect
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from minixla.transforms.custom_calls import CustomDerivativeCall
 
 
 def described_rule(operation: Any) -> str | None:
-    """The function and the rules of an operation with the user's derivative; None for others."""
+    """Describe the function and rules of an operation with a user's derivative; None for others."""
     if isinstance(operation, CustomOperation):
         gradient = operation.registered.gradient_rule or operation.registered.forward_rule
         return f"{operation.builder_name}, rule {_place(gradient)}" if gradient else None
@@ -29,7 +29,7 @@ def described_rule(operation: Any) -> str | None:
 
 
 def _place(function: Callable[..., Any]) -> str:
-    """The name of a function and the line of its definition."""
+    """Return the name of a function and the line of its definition."""
     info = getattr(function, "debug_info", None)  # of a function that JAX wraps
     if info is not None:
         return str(info.func_src_info)

@@ -1,7 +1,7 @@
-"""The derivatives of a checked function against difference quotients.
+"""Comparison of a checked function's derivatives with difference quotients.
 
-Where a derivative differs, in double, each instruction of the function is checked in the same way,
-alone. At corners, jumps and infinities no derivative is expected to equal its quotients.
+Where a derivative differs, in double, each instruction of the function is checked separately in
+the same way. At corners, jumps and infinities no derivative is expected to equal its quotients.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,21 +26,21 @@ from minixla.tools.rounding import declared_values, in_double, near_in_double
 from minixla.transforms.custom_calls import CustomDerivativeCall
 
 _STEP, _SMALL_STEP = 1e-6, 1e-9
-# A step is at least so much of a number, some units of its last place.
+# A step is at least this share of a number, some units of its last place.
 _LEAST = 2.0**-46
-# Quotients of a function with a derivative do not grow so much from the larger step to the smaller.
+# Quotients of a differentiable function grow less from the larger step to the smaller.
 _GROWTH = 100.0
 _TOLERANCE = 1e-5
 _ROUNDINGS = 64
 
 
 def check_derivatives(function: CheckedFunction, opinions: Opinions) -> tuple[list[Row], Any]:
-    """A Row for each derivative that there is, and Findings for each rule that is wrong."""
+    """Return a Row for each existing derivative, and Findings for wrong rules."""
     rows = []
     for _, name, shape, agreement in _agreements(function, opinions.say):
         verdict = "parts" if agreement.excess > 1 else "ok"
         if not np.isfinite(agreement.derivative) and verdict == "parts":
-            # Where it begins is searched for in the derivative's program.
+            # Its origin is searched for in the derivative's program.
             verdict = "not finite"
         shares = agreement.relative, agreement.excess
         rows.append(Row(name, str(shape), DIFFERENCES, None, *shares, None, verdict))
@@ -57,13 +57,13 @@ def check_derivatives(function: CheckedFunction, opinions: Opinions) -> tuple[li
 
 
 def is_meant(finding: Finding) -> bool:
-    """Whether an operation says that its derivative is another function's."""
+    """Test whether an operation declares another function's derivative as its own."""
     is_of_a_rule = not {"derivative rule", "custom rule"}.isdisjoint(finding.suspects)
     return finding.kind == "derivative" and not is_of_a_rule
 
 
 def raised_findings(function: CheckedFunction, kind: str) -> list[Finding]:
-    """A Finding for the error that a rule raised while a derivative was traced."""
+    """Return a Finding for the error that a rule raised while a derivative was traced."""
     error = function.raised.get(kind)
     if error is None:
         return []
@@ -80,18 +80,18 @@ def raised_findings(function: CheckedFunction, kind: str) -> list[Finding]:
 
 
 def _agreements(function: CheckedFunction, say: Any = lambda step: None) -> Iterator[Any]:
-    """Of each derivative that there is: its kind, its name and shape, and how it compares."""
+    """Yield the kind, name, shape and comparison of each existing derivative."""
     for agreement in _agreements_at(function, _STEP, say):
         if agreement[3].excess <= 1:
             yield agreement
             continue
-        # The function may bend within a step: a wrong derivative is wrong at a smaller one, too.
+        # The function may bend within a step; a wrong derivative is wrong at a smaller step, too.
         again = _agreements_at(function, _SMALL_STEP, say, _STEP)
         yield min(agreement, _same(again, agreement), key=lambda found: found[3].excess)
 
 
 def _same(agreements: Iterator[Any], wanted: Any) -> Any:
-    """Of some agreements that of a derivative."""
+    """Return the agreement of the same derivative."""
     return next(found for found in agreements if found[:2] == wanted[:2])
 
 
@@ -106,7 +106,8 @@ def _agreements_at(
         quotients = point.along(tangent)
         if other is None:
             return quotients
-        # At a pole or a jump they grow as the step shrinks: there is no derivative.
+        # At a pole or a jump, quotients grow as the step shrinks, and the derivative does not
+        # exist.
         return quotients.without_growth(other.along(tangent), _GROWTH)
 
     generator = np.random.default_rng(1)
@@ -139,7 +140,7 @@ def _agreements_at(
 
 
 def _point(function: CheckedFunction, step: float) -> Point:
-    """The function of its floats and complex numbers that gives such, in double."""
+    """Return the function in double, of and to floats and complex numbers only."""
     moved = [value for value in function.graph.outputs if is_inexact(value.shape)]
     graph = inlined(graph_parts.showing(function.graph, moved).silent()).pruned()
     inputs, outputs = _space(graph.input_shapes), _space(graph.output_shapes)
@@ -162,7 +163,7 @@ def _point(function: CheckedFunction, step: float) -> Point:
 
 
 def _space(shapes: Sequence[Any]) -> Space:
-    """The floats and complex numbers among arrays of some shapes, in double."""
+    """Return the space of the floats and complex numbers among some shapes, in double."""
     inexact = list(filter(is_inexact, shapes))
     kinds = ["c128" if shape.element_type.is_complex else "f64" for shape in inexact]
     pairs = zip(kinds, inexact, strict=True)
@@ -170,9 +171,9 @@ def _space(shapes: Sequence[Any]) -> Space:
 
 
 def _wrong_derivatives(graph: Graph, operands: Sequence[Any], opinions: Opinions) -> list[Finding]:
-    """The instructions whose derivative rules differ from difference quotients."""
+    """Return findings for instructions whose derivatives differ from difference quotients."""
 
-    def is_plain_call(step: Instruction) -> bool:  # without the user's own derivative
+    def is_plain_call(step: Instruction) -> bool:  # without a user's derivative
         return graph_parts.is_call(step) and not isinstance(step.op, CustomDerivativeCall)
 
     graph = inlined(graph.silent(), is_plain_call).pruned()
@@ -185,12 +186,12 @@ def _wrong_derivatives(graph: Graph, operands: Sequence[Any], opinions: Opinions
             continue
         if _uses_a_wrong_reference(step, inputs, opinions):
             continue  # the quotients and the rule compute with it
-        # Of the programs that it runs, the first in which something is wrong.
+        # Search the programs that it runs for the first one that contains an error.
         runs = graph_parts.inner_runs(step, inputs) or ()
         searched = ((run[0], _wrong_derivatives(*run, opinions)) for run in runs)
         inner, inside = next((pair for pair in searched if pair[1]), (graph, []))
         if not inside and _declared_by(step) is None:
-            # Quotients are of what the reference computes: whether its rule is wrong.
+            # Quotients are of what the reference computes, so check its rule.
             wrong = opinions.judged(step, inputs)
             if wrong is not None and "reference rule" in wrong.suspects:
                 finding = wrong.at(step, graph, "result")
@@ -201,7 +202,7 @@ def _wrong_derivatives(graph: Graph, operands: Sequence[Any], opinions: Opinions
 
 
 def _uses_a_wrong_reference(step: Instruction, operands: Any, opinions: Opinions) -> bool:
-    """Whether an operation in the derivative of an instruction has a wrong reference rule."""
+    """Test whether the derivative of an instruction uses a wrong reference rule."""
     wrong = opinions.with_wrong_reference()
     program = graph_parts.alone_at(step, operands) if wrong else None
     if program is None:
@@ -219,7 +220,7 @@ def wrong_rule(
     graph: Graph,
     active: Sequence[bool] | None = None,
 ) -> Finding | None:
-    """A Finding if the derivative of an instruction differs from its difference quotients.
+    """Return a Finding if the derivative of an instruction differs from difference quotients.
 
     The derivative is with respect to the operands that `active` marks; default: to all.
     """
@@ -242,7 +243,7 @@ def wrong_rule(
     suspect = _declared_by(step) or "derivative rule"
     custom = next(filter(None, map(described_rule, _operations(step))), None)
     text = f"the {mode} derivative of {step.op.builder_name} differs from finite differences "
-    reason = _REASONS.get(suspect, f", as {suspect} asks")
+    reason = _REASONS.get(suspect, f", as {suspect} declares")
     text += f"by {agreement.relative:.1e} of its size{reason}"
     text += f": {custom}" if custom else ""
     where, values = None, {}
@@ -253,10 +254,10 @@ def wrong_rule(
     return Finding("derivative", **more).at(step, graph, "result")
 
 
-#: Operations whose other operands depend on each other, as a matrix and its factors do: the
-#: derivative is that of moving them together, which quotients of the operation alone cannot do.
+#: Operations with operands that depend on each other, as a matrix and its factors do. The
+#: derivative is for moving them together, which quotients of the operation cannot do.
 _INDEPENDENT = {"LuSolve": (3,), "LyapunovSolve": (3,)}
-#: Operations that have the derivative of what they stand for.
+#: Operations with the derivative of the function that they approximate or stop.
 _MEANT = {"StopGradient", "ReducePrecision", "NextAfter"}
 _REASONS = {
     "derivative rule": "",
@@ -265,7 +266,7 @@ _REASONS = {
 
 
 def _declared_by(step: Instruction) -> str | None:
-    """Who asks for another derivative, there or in a program that runs there."""
+    """Return what declares another derivative: the operation, or one in a program that it runs."""
     operations = _operations(step)
     if any(isinstance(operation, CustomDerivativeCall) for operation in operations):
         return "custom rule"
@@ -274,6 +275,6 @@ def _declared_by(step: Instruction) -> str | None:
 
 
 def _operations(step: Instruction) -> list[Any]:
-    """The operation of an instruction, and those of the programs that it runs."""
+    """Return the operation of an instruction, and those of the programs that it runs."""
     inside = (inner for graph in step.op.computations for inner in graph_parts.every_step(graph))
     return [candidate.op for candidate in (step, *inside)]

@@ -1,7 +1,7 @@
-"""Difference quotients of a function of arrays at a point, and derivatives compared with them.
+"""Difference quotients of a function of arrays at a point, and comparisons with derivatives.
 
-The arrays that a function takes are one vector in double here, and so are those that it gives: a
-derivative is then compared along a direction, or by its product with a cotangent.
+The arguments of a function form one vector in double, and so do its results. A derivative is then
+compared along a direction, or by its product with a cotangent.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,14 +16,14 @@ from minixla.tools.comparison import precision_of, relative_error, wide
 
 
 def random_direction(generator: np.random.Generator, shape: Shape) -> np.ndarray:
-    """Numbers whose real and imaginary parts are between 1/2 and 1 in size, in double."""
+    """Draw numbers whose real and imaginary parts are between 1/2 and 1 in size, in double."""
     parts = generator.uniform(0.5, 1, (2, *shape.dimensions))
     parts *= generator.choice([-1, 1], parts.shape)
     return np.asarray(parts[0] + 1j * parts[1] if shape.element_type.is_complex else parts[0])
 
 
 class Leaf(NamedTuple):
-    """An array of floats or complex numbers, or a Python number, and what messages call it."""
+    """An array of floats or complex numbers, or a Python number, and its name in messages."""
 
     name: str
     shape: Shape
@@ -31,7 +31,7 @@ class Leaf(NamedTuple):
 
 
 class Space:
-    """Arrays as one vector, of which each has one of the `parts`."""
+    """Arrays that form one vector; each has one of the `parts`."""
 
     def __init__(self, leaves: Sequence[Leaf]) -> None:
         self.leaves = list(leaves)
@@ -39,11 +39,11 @@ class Space:
         self.parts = [slice(*ends) for ends in pairwise(accumulate(self._sizes, initial=0))]
 
     def vector(self, arrays: Sequence[Any]) -> np.ndarray:
-        """The arrays in double, one after the other."""
+        """Return the arrays in double as one vector."""
         return np.concatenate([np.zeros(0), *[wide(np.asarray(array)).ravel() for array in arrays]])
 
     def arrays(self, vector: np.ndarray) -> list[Any]:
-        """The arrays that a vector holds, rounded to their types."""
+        """Return the arrays in a vector, rounded to their types."""
         vectors = []
         for leaf, part in zip(self.leaves, self.parts, strict=True):
             kind = leaf.shape.element_type
@@ -53,33 +53,33 @@ class Space:
         return vectors
 
     def rounded(self, vector: np.ndarray) -> np.ndarray:
-        """The vector with each element rounded to the type of its array."""
+        """Return the vector with each element rounded to the type of its array."""
         return self.vector(self.arrays(vector))
 
     def spread(self, numbers: Sequence[float]) -> np.ndarray:
-        """A number for each array, as one for each element."""
+        """Repeat a number for each array over the elements of that array."""
         return np.repeat(np.asarray(numbers, float), self._sizes)
 
     def random(self, generator: np.random.Generator) -> np.ndarray:
-        """A vector of which no element is small."""
+        """Draw a vector without small elements."""
         return self.vector([random_direction(generator, leaf.shape) for leaf in self.leaves])
 
     @property
     def coordinates(self) -> list[int]:
-        """The numbers of the real coordinates: of all elements, then of their imaginary parts."""
+        """The indices of the real coordinates: of all elements, then of their imaginary parts."""
         is_complex = self.spread([leaf.shape.element_type.is_complex for leaf in self.leaves])
         imaginary = len(is_complex) + np.flatnonzero(is_complex)
         return [*range(len(is_complex)), *imaginary.tolist()]
 
     def only(self, coordinates: Sequence[int], vector: np.ndarray) -> np.ndarray:
-        """A vector that is zero but for some coordinates: a single one is 1, others `vector`'s."""
+        """Zero a vector except some coordinates; a single one is 1, others are `vector`'s."""
         parts = np.concatenate([np.real(vector), np.imag(vector)])
         kept = np.zeros(len(parts))
         kept[coordinates] = 1 if len(coordinates) == 1 else parts[coordinates]
         return kept[: len(vector)] + 1j * kept[len(vector) :]
 
     def name(self, coordinate: int) -> str:
-        """What messages call a coordinate: `args[0]['w'][2, 3]`."""
+        """Return the name of a coordinate in messages, such as `args[0]['w'][2, 3]`."""
         is_imaginary, element = divmod(int(coordinate), sum(self._sizes))
         pairs = zip(self.leaves, self.parts, strict=True)
         leaf, part = next(pair for pair in pairs if element < pair[1].stop)
@@ -89,40 +89,40 @@ class Space:
 
 
 class Agreement(NamedTuple):
-    """How a derivative compares with a quotient where it is worst, for a direction of length 1."""
+    """How a derivative agrees with a quotient at the worst element, for a direction of length 1."""
 
     derivative: Any = 0.0
     difference: Any = 0.0
-    allowed: float = 0.0  # how far they may be apart
-    excess: float = 0.0  # the error over it: 1 is allowed
-    relative: float = 0.0  # the largest error over the largest number
-    element: int = 0  # of the part that is compared
+    allowed: float = 0.0  # the allowed difference
+    excess: float = 0.0  # the error divided by it, at most 1
+    relative: float = 0.0  # the largest error divided by the largest number
+    element: int = 0  # the index in the compared part
 
 
 class Quotients(NamedTuple):
-    """Difference quotients along a direction, an element for each of the results."""
+    """Difference quotients along a direction, one element for each result."""
 
-    tangent: np.ndarray  # the direction, as rounding has left it
-    middle: np.ndarray  # the quotients over both sides
-    # How far a derivative may be from them (errors of the elements are independent), and how much
-    # farther where those of both sides differ; infinity: there is nothing to compare with.
+    tangent: np.ndarray  # The direction, after rounding.
+    middle: np.ndarray  # The quotients over both sides.
+    # The allowed distance of a derivative from them (errors of elements are independent), and the
+    # additional distance where both sides differ. Infinity means that there is nothing to compare.
     allowed: np.ndarray
     corners: np.ndarray
 
     @property
     def are_smooth(self) -> np.ndarray:
-        """Whether the quotients of both sides agree, for each of the results."""
+        """True if the quotients of both sides agree, for each result."""
         return self.corners <= self.allowed
 
     def without_growth(self, others: "Quotients", most: float) -> "Quotients":
-        """It without the elements that are more than `most` times those of a larger step."""
+        """Exclude elements that are more than `most` times those of a larger step."""
         with np.errstate(all="ignore"):
             grows = np.abs(self.middle) > most * np.abs(others.middle) + self.allowed
         is_pole = grows & (others.middle != 0)
         return self._replace(corners=np.where(is_pole, np.inf, self.corners))
 
     def forward(self, derivative: np.ndarray, part: slice = slice(None)) -> Agreement:
-        """How the derivative along the direction, or a part of it, compares."""
+        """Compare the derivative along the direction, or a part of it."""
         ours, theirs, is_smooth = derivative[part], self.middle[part], self.corners[part] < np.inf
         if not theirs.size:
             return Agreement()
@@ -138,7 +138,7 @@ class Quotients(NamedTuple):
         return self._agreement(one, other, allowed[at], float(excess[at]), relative, at)
 
     def reverse(self, cotangent: np.ndarray, pulled: np.ndarray) -> Agreement:
-        """How a pullback compares: Re sum(cotangent * quotients) = Re sum(pulled * tangent)."""
+        """Compare a pullback: Re sum(cotangent * quotients) = Re sum(pulled * tangent)."""
         weights = np.abs(cotangent)
         with np.errstate(all="ignore"):
             ours, theirs = _product(self.tangent, pulled), _product(cotangent, self.middle)
@@ -158,12 +158,12 @@ class Quotients(NamedTuple):
 
 
 def _product(first: np.ndarray, second: np.ndarray) -> float:
-    """Re sum(x * y), over what the first is not zero for."""
+    """Compute Re sum(x * y) over the elements for which the first is nonzero."""
     return float(np.sum(np.real(first * second)[first != 0]))
 
 
 def _excess(error: Any, allowed: Any) -> Any:
-    """The error in units of what is allowed; NaN counts as infinite."""
+    """Return the error in units of the allowed error; NaN counts as infinite."""
     with np.errstate(all="ignore"):
         ratio = np.divide(error, np.maximum(allowed, 1e-300))
     return np.where(np.isnan(error), np.inf, np.where(np.isnan(ratio), 0.0, ratio))
@@ -171,7 +171,7 @@ def _excess(error: Any, allowed: Any) -> Any:
 
 @dataclass(frozen=True)
 class Point:
-    """A function of arrays at a point, and how it is compared with its differences."""
+    """A function of arrays at a point, and the parameters of its comparison with differences."""
 
     inputs: Space
     outputs: Space
@@ -179,17 +179,17 @@ class Point:
     results: np.ndarray  # at the values
     call: Callable[..., Sequence[Any]]  # the function, of the arrays one by one
     step: float
-    scale: np.ndarray  # for each element how much larger its step is
-    tolerance: Callable[[np.ndarray], np.ndarray]  # between derivatives and quotients
-    roundings: float  # how often results are taken to be rounded
-    is_smooth: bool = True  # whether corners, jumps and infinities count as errors
+    scale: np.ndarray  # The factor of each element's step.
+    tolerance: Callable[[np.ndarray], np.ndarray]  # Between derivatives and quotients.
+    roundings: float  # The assumed number of roundings of results.
+    is_smooth: bool = True  # True if corners, jumps and infinities count as errors.
 
     def along(self, direction: np.ndarray) -> Quotients:
-        """The difference quotients along a direction, from values on both sides."""
+        """Return the difference quotients along a direction, from values on both sides."""
         values, step = self.values, self.step
         with np.errstate(all="ignore"):
             moved = self.inputs.rounded(values + step * self.scale * direction)
-            # As far to the other side: most often that needs no rounding.
+            # Go equally far to the other side, which usually needs no rounding.
             shift = np.where(np.isfinite(values), moved - values, 0)
             after, before = self.inputs.arrays(values + shift), self.inputs.arrays(values - shift)
             way = (self.inputs.vector(after) - self.inputs.vector(before)) / (2 * step)
@@ -201,7 +201,7 @@ class Point:
             corners = np.zeros(len(middle))
             if not self.is_smooth:
                 corners = 2 * np.abs(high - 2 * self.results + low) / step
-            # The quotient at a jump is no measure for the derivatives of other elements.
+            # A quotient at a jump must not set the tolerance for derivatives of other elements.
             allowed = self.tolerance(np.where(corners > np.abs(middle), 0, middle))
             if self.roundings:
                 largest = np.maximum(np.abs(high), np.abs(low))

@@ -1,4 +1,4 @@
-"""Graphs in Graphviz's language and in notebooks."""
+"""Graphs in Graphviz's language, and for notebooks."""
 
 import html
 from collections.abc import Sequence
@@ -8,14 +8,14 @@ from minixla.core.graph import Graph, Value
 from minixla.tools.layered_drawing import picture
 from minixla.tools.program_files import opened
 
-#: Graphviz lays out some hundreds of boxes in seconds, and nobody can read more.
+#: Graphviz lays out some hundreds of boxes in seconds; larger pictures are unreadable.
 _MOST_BOXES = 600
 _MOST_DRAWN = 200
 _MOST_LINES = 400
 
 
 def dot_text(graph: Graph, most: int = _MOST_BOXES) -> str:
-    """The graph in Graphviz's language; of large programs the first `most` boxes."""
+    """Return the graph in Graphviz's language, with at most `most` boxes."""
     lines = [f'digraph "{_label(graph.name)}" {{', '  node [fontname="sans-serif", fontsize=10];']
     names: dict[Any, str] = {}
     pending = [(graph, "")]
@@ -45,13 +45,13 @@ def _label(text: str) -> str:
 
 
 def _boxes(program: Graph, names: dict[Any, str], most: int) -> list[str]:
-    """The lines of a program itself; `names` has those of boxes by what they stand for."""
+    """Return the lines of a program itself; `names` maps nodes to the names of their boxes."""
     lines: list[str] = []
 
     notes = program.annotations.values if program.annotations else {}
 
     def layouts(values: Sequence[Value]) -> list[str]:
-        """How values lie over devices, where the program says so."""
+        """Return the shardings of values, if the program declares them."""
         texts = [str(notes[value]) for value in values if value in notes]
         return [", ".join(texts).replace('"', "")[:80]] if texts else []
 

@@ -1,6 +1,6 @@
-"""Who evaluates graphs for cross-checks and for the command line.
+"""Evaluators of graphs for cross-checks and for the command line.
 
-The command line lists them before anything is loaded: this file loads neither NumPy nor JAX.
+The command line lists them before anything is loaded, so this file loads neither NumPy nor JAX.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from minixla.core.graph import Instruction
 
-#: What reports call difference quotients, and the function given as `against=`.
+#: The names of difference quotients, and of the function `against=`, in reports.
 DIFFERENCES, JAX = "finite differences", "JAX"
-#: Those who stand for something besides their own answers.
+#: Evaluators with a special role.
 REFERENCE, INTERPRETER = "reference", "interpreter"
 
 
 class NotEvaluated(NotImplementedError):
-    """An evaluator cannot be asked about a program; the message says why."""
+    """Error for a program that an evaluator cannot run; the message gives the reason."""
 
 
 class EvaluatorDied(NotEvaluated):
-    """A program ended the process of an evaluator, or did not end in it."""
+    """Error for a program that ended the process of an evaluator, or did not terminate in it."""
 
 
 class Evaluator(NamedTuple):
-    """One opinion on what a graph computes; see `register_evaluator`."""
+    """A backend or oracle that computes the results of a graph; see `register_evaluator`."""
 
     name: str
     function: Callable[..., Any] | str
@@ -36,11 +36,11 @@ class Evaluator(NamedTuple):
     known_gap: Callable[[Instruction], str | None] | str | None = None
 
     def gap(self, step: Instruction) -> str | None:
-        """Why it may be wrong about an instruction, where it is known to be."""
+        """Return the reason why it may be wrong about an instruction, if one is known."""
         return None if self.known_gap is None else loaded(self.known_gap)(step)
 
 
-#: All by name, the reference first.
+#: All evaluators by name, the reference first.
 EVALUATORS: dict[str, Evaluator] = {}
 
 
@@ -51,30 +51,30 @@ def register_evaluator(
     reads_stablehlo: bool = False,
     known_gap: Callable[[Instruction], str | None] | str | None = None,
 ) -> None:
-    """Adds an evaluator to every `cross_check`, and to the backends of the command line.
+    """Add an evaluator to every `cross_check`, and to the backends of the command line.
 
         mx.register_evaluator("NumPy", by_numpy)
 
-    A function of the same name in the same module takes the place of one registered before: it has
-    been defined again.
+    A function with the same name in the same module replaces one that was registered before, so a
+    definition can run again.
 
     Args:
-        name: what reports call it; the command line calls it so in small letters.
+        name: its name in reports; the command line uses it in lower case.
         function: takes a Graph and a list of NumPy arrays, its operands, and returns an array of
-            the right type and shape for each output. What it cannot evaluate it refuses by
-            NotImplementedError, or by the error of this library that `graph.stablehlo()` gave;
-            other errors are the caller's to see. `"module:function"` names one that is loaded when
-            it is first asked.
-        reads_stablehlo: whether it evaluates `graph.stablehlo()`: where all who do are wrong
-            together, the text is suspected.
-        known_gap: says of an Instruction why the evaluator may be wrong about it, or None; where
-            it may be, its being off is no error. It may be named too.
+            the right type and shape for each output. If it cannot evaluate a graph, it raises
+            NotImplementedError, or the error of this library that `graph.stablehlo()` raised.
+            Other errors are raised to the caller. `"module:function"` names a function that is
+            loaded when it is first called.
+        reads_stablehlo: whether it evaluates `graph.stablehlo()`. If all evaluators that do are
+            wrong together, the text is suspected.
+        known_gap: takes an Instruction, and returns the reason why the evaluator may be wrong
+            about it, or None. A deviation there is not an error. It may also be given by name.
 
     Returns:
-        Nothing.
+        None.
 
     Raises:
-        TransformError: the name is no text or belongs to another, or something is no function.
+        TransformError: the name is not a string or is in use, or an argument is not a function.
 
     Example:
         >>> def exact(graph, operands):
@@ -87,31 +87,31 @@ def register_evaluator(
 
 
 def loaded(function: Callable[..., Any] | str) -> Callable[..., Any]:
-    """The function, or that which the text names."""
+    """Return the function, or the function that the string names."""
     return pkgutil.resolve_name(function) if isinstance(function, str) else function
 
 
-# Names in reports that are no registered evaluator's.
+# Names in reports that registered evaluators must not have.
 _RESERVED = (DIFFERENCES, JAX, "HLO form", "all")
 
 
 def checked(subject: str, evaluator: Evaluator, before: Evaluator | None = None) -> Evaluator:
-    """It; TransformError where one cannot be, unless it takes the place of one before."""
+    """Return a valid evaluator, which may replace `before`; raise TransformError otherwise."""
     name: Any = evaluator.name
     is_again = before is not None and _origin(before.function) == _origin(evaluator.function)
     others = [] if is_again else map(str.lower, (*EVALUATORS, *_RESERVED))
     function, gap = evaluator.function, evaluator.known_gap
     if not isinstance(name, str) or not name.strip():
-        problem = f"an evaluator's name is a text, and not {name!r}"
+        problem = f"an evaluator's name must be a string, not {name!r}"
     elif not _is_function(function):
-        problem = f"evaluator {name!r} is no function: {function!r}"
+        problem = f"evaluator {name!r} is not a function: {function!r}"
     elif gap is not None and not _is_function(gap):
-        problem = f"known_gap of {name!r} is no function: {gap!r}"
+        problem = f"known_gap of {name!r} is not a function: {gap!r}"
     elif name.lower() in others:
-        problem = f"an evaluator cannot be called {name!r}, which reports call another"
+        problem = f"the name {name!r} of an evaluator is reserved or in use"
     else:
         return evaluator
-    from minixla.core.errors import TransformError, explain  # it loads NumPy
+    from minixla.core.errors import TransformError, explain  # late, because it loads NumPy
 
     advice = "Give another name, and a function of a graph and a list of arrays."
     raise explain(TransformError, subject, problem, [], advice)
@@ -134,10 +134,10 @@ EVALUATORS |= {
     INTERPRETER: Evaluator(INTERPRETER, f"{_BUILT_IN}:by_interpreter", True, _GAP),
     "XLA": Evaluator("XLA", f"{_BUILT_IN}:by_xla", True),
 }
-#: XLA in a separate process, in place of the one that may end this process.
+#: XLA in a separate process, which replaces the XLA that may end this process.
 ISOLATED = Evaluator("XLA", f"{_BUILT_IN}:by_isolated_xla", True)
-#: Asked where a program is for a mesh of devices.
+#: Used if a program is for a mesh of devices.
 ALONE = Evaluator("XLA, one device", f"{_BUILT_IN}:by_xla_alone", True)
-#: The graph's HLO text, as XLA translates it, in the interpreter: it passes the `stablehlo` rules
-#: by, and tells a wrong one from a wrong reference.
+#: The interpreter on the graph's HLO text, as XLA translates it. It does not use the `stablehlo`
+#: rules, so it distinguishes a wrong rule from a wrong reference.
 HLO_FORM = Evaluator("HLO form", f"{_BUILT_IN}:by_hlo", known_gap=_GAP)

@@ -23,7 +23,7 @@ def explain(options: argparse.Namespace) -> int:
     if title is None:
         close = get_close_matches(name.lower(), by_name, 1)
         advice = f"did you mean {by_name[close[0]]}?" if close else "minixla explain lists all"
-        raise BadInput(f"there is no error class {name!r}; {advice}")
+        raise BadInput(f"{name!r} is not an error class; {advice}")
     print(sections[title])
     return 0
 

@@ -1,4 +1,4 @@
-"""explore: a program's graph in Model Explorer, as its files, or as one HTML page."""
+"""`explore`: a program's graph in Model Explorer, in its files, or on one HTML page."""
 
 import atexit
 import importlib.util
@@ -47,7 +47,7 @@ from minixla.transforms.evaluation import graph_of
 
 _SUBJECT = "explore"
 _PACKAGE = "model_explorer"
-#: Overlays that are found by running the program.
+#: Overlays that require running the program.
 Measured = Literal["errors", "findings", "nan"]
 MEASURED = get_args(Measured)
 _FORMS = (".json", ".html")
@@ -55,13 +55,13 @@ _ADDRESS = re.compile(r"http://\S+")
 
 
 class Exploration:
-    """A program that was written to files, or is shown by Model Explorer.
+    """A program that was written to files, or that Model Explorer shows.
 
     Attributes:
-        files: what was written: the graph, then its overlays; or a page.
+        files: the written files: the graph, then its overlays; or a page.
         overlays: the names of the overlays.
-        notes: why there is no overlay, for each that was asked for in vain.
-        url: where Model Explorer shows it, or nothing.
+        notes: the reason for each requested overlay that is missing.
+        url: the address at which Model Explorer shows it, or "".
     """
 
     def __init__(
@@ -73,14 +73,14 @@ class Exploration:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def stop(self) -> None:
-        """Ends the server, and removes the files that were written for it."""
+        """End the server, and remove the files that were written for it."""
         if self._server is not None:
             end_child(self._server)
         if self._folder is not None:
             self._folder.cleanup()
 
     def wait(self) -> None:
-        """Waits until the server ends, or Ctrl-C ends it: for scripts, with which it would end."""
+        """Wait until the server ends or Ctrl-C ends it, for scripts, whose end would end it."""
         try:
             if self._server is not None:
                 self._server.wait()
@@ -112,41 +112,42 @@ def explore(
     browser: bool | None = None,
     source: str | os.PathLike[str] | None = None,
 ) -> Exploration:
-    """Shows a function's graph in Model Explorer, in a browser or a notebook.
+    """Show a function's graph in Model Explorer, in a browser or a notebook.
 
         mx.explore(loss, parameters, batch, overlays=["errors", "nan"])
         mx.explore(loss, parameters, batch, path="loss.html")
         mx.explore(mx.cross_check(loss, parameters, batch))
 
-    A node says its shape, type, attributes, cost and the user's line. Nodes are grouped by function
-    and line; programs that an instruction runs are groups within it. Overlays colour nodes by
-    arithmetic, by bytes and, where the program names a mesh, by layout and bytes on each device.
+    A node shows its shape, type, attributes, cost and the user's line. Nodes are grouped by
+    function and line, and programs that an instruction runs are groups within it. Overlays color
+    nodes by arithmetic and by bytes. If the program has a mesh, they also show shardings and bytes
+    per device.
 
     Args:
         fun: a function of pytrees of arrays, jitted or not, a graph, or an imported program; or a
-            report of `cross_check`: the program that it checked, with what it found.
-        *args: its arguments; without `overlays`, shapes (`jax.ShapeDtypeStruct`) do. None for a
-            report, which has them.
-        overlays: more overlays, for which the program is run: `"nan"`, where NaN and infinities
-            are, and are made; `"errors"`, the errors that `cross_check` measures, of each
-            evaluator, after every instruction; `"findings"`, the errors that `cross_check` finds,
-            and the instructions where they begin.
-        path: a file to write in place of showing it: `.json`, what Model Explorer reads, with a
-            file beside it for each overlay; or `.html`, one page that needs nothing else.
-        port: where the server listens, on this machine alone; default: one that is free.
-        browser: whether a browser is opened; default: unless a notebook runs this, which shows what
-            is returned.
+            report of `cross_check`, for the program that it checked, with its findings.
+        *args: its arguments; without `overlays`, shapes (`jax.ShapeDtypeStruct`) suffice. A report
+            contains its arguments, so pass none.
+        overlays: more overlays, for which the program runs. `"nan"` shows where NaN and infinities
+            are, and where they begin. `"errors"` shows the errors that `cross_check` measures, of
+            each evaluator, after every instruction. `"findings"` shows the errors that
+            `cross_check` finds, and the instructions where they begin.
+        path: a file to write instead of showing the graph: `.json` for Model Explorer, with a file
+            beside it for each overlay; or `.html`, one self-contained page.
+        port: the port of the server, which listens on this machine only; default: a free one.
+        browser: whether to open a browser; default: unless this runs in a notebook, which shows the
+            result.
         source: the folder of an imported program's source files. The page shows lines of these
-            files, and of code that this process traced, and of no other files.
+            files and of code that this process traced, and of no other files.
 
     Returns:
         An Exploration: `url`, `files`, `overlays`, `notes`; `wait()` until Ctrl-C; `stop()`.
 
     Raises:
-        AttributeValueError: there is no such overlay, or `path` ends otherwise; a report comes
+        AttributeValueError: an overlay is unknown, or `path` has another suffix; a report is passed
             with arguments.
-        TransformError: Model Explorer is not installed and no path is given; or there is nothing to
-            run the program on, or it cannot be run several times.
+        TransformError: Model Explorer is not installed and no path is given; or an argument has no
+            values to run the program on, or the program cannot run several times.
 
     Example:
         >>> import tempfile
@@ -157,7 +158,7 @@ def explore(
     """
     report = fun if isinstance(fun, CrossCheckReport) else None
     if report is not None and args:
-        problem, advice = "a report comes with arguments", "It has the check's: give it alone."
+        problem, advice = "a report is passed with arguments", "Pass only the report."
         raise explain(AttributeValueError, _SUBJECT, problem, (), advice)
     graph: Any = fun if isinstance(fun, Graph) else getattr(fun, "graph", None)
     if not isinstance(graph, Graph):
@@ -192,8 +193,8 @@ def explored(
         raise explain(AttributeValueError, _SUBJECT, problem, (), advice)
     for name in overlays:
         if name not in MEASURED:
-            advice = f"Give {' or '.join(MEASURED)}; costs and layouts are always there."
-            raise explain(AttributeValueError, _SUBJECT, f"no overlay is {name!r}", (), advice)
+            advice = f"Give {' or '.join(MEASURED)}; costs and layouts are always included."
+            raise explain(AttributeValueError, _SUBJECT, f"overlay {name!r} is unknown", (), advice)
     if target is None:
         _check_installed()
     parts, overlays_made, notes = shown_parts(graph, operands, overlays, report)
@@ -223,7 +224,7 @@ def shown_parts(
     measured: Collection[str] = (),
     report: CrossCheckReport | None = None,
 ) -> tuple[list[Part], list[Overlay], list[str]]:
-    """A program opened, its overlays, and why some are not there; `report` is that of its check."""
+    """Return an opened program, its overlays, and notes on missing ones; `report` is its check."""
     if measured:
         check_repeatable(_SUBJECT, graph)
         graph = graph.silent()
@@ -249,7 +250,7 @@ def shown_parts(
 
 
 def _program(graph: Graph) -> Callable[..., Any]:
-    """A graph as a function that gives its outputs."""
+    """Return a graph as a function of its inputs."""
 
     def program(*arguments: Any) -> list[Any]:
         return evaluate_graph(graph, arguments)
@@ -265,9 +266,9 @@ def _operands(graph: Graph, leaves: Sequence[Any]) -> list[np.ndarray]:
     elif not all(map(is_array, graph.inputs)):
         problem = "the graph takes tuples, tokens or arrays of dynamic size"
     elif any(isinstance(leaf, ShapeDtypeStruct) for leaf in leaves):
-        problem = "an argument is a shape alone"
+        problem = "an argument is a shape without values"
     if problem:
-        advice = "Overlays that are found by running the program need arrays for all arguments."
+        advice = "Overlays that require running the program need arrays for all arguments."
         raise explain(TransformError, _SUBJECT, problem, (), advice)
     shapes: list[Any] = list(graph.input_shapes)
     pairs = zip(leaves, shapes, strict=True)
@@ -283,7 +284,7 @@ def _check_installed() -> None:
 
 
 def _served(files: Sequence[Path], port: int | None) -> tuple[subprocess.Popen[str], str]:
-    """Model Explorer's own server of some files, and where it shows them."""
+    """Start Model Explorer's server for some files; return it and its address."""
     graph, *overlays = map(str, files)
     words = [
         sys.executable,
@@ -307,7 +308,7 @@ def _served(files: Sequence[Path], port: int | None) -> tuple[subprocess.Popen[s
             return server, address[0]
     end_child(server)
     problem = "Model Explorer's server has ended"
-    advice = "What it said stands above; another port may be free."
+    advice = "See its output above; try another port."
     raise explain(TransformError, _SUBJECT, problem, told[-8:], advice)
 
 

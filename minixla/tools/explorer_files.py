@@ -1,4 +1,4 @@
-"""Programs and their overlays as the files that Model Explorer reads.
+"""Programs and their overlays as files for Model Explorer.
 
 Its formats are described in the package's modules `graph_builder` and `node_data_builder`.
 """
@@ -15,7 +15,7 @@ _GRADIENT = ({"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#ff5050"
 
 
 def graph_collection(parts: Sequence[Part]) -> dict[str, Any]:
-    """A program as a collection of one graph, as JSON holds it."""
+    """Return a program as a collection of one graph, in JSON form."""
     nodes = [_node(node) for part in parts for node in part.nodes()]
     name = parts[0].graph.name
     return {"label": name, "graphs": [{"id": name, "nodes": nodes}]}
@@ -54,7 +54,7 @@ def _pairs(attributes: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 def node_data(graph: str, overlay: Overlay) -> dict[str, Any]:
-    """An overlay of a graph's nodes, as JSON holds it."""
+    """Return an overlay of a graph's nodes, in JSON form."""
     results: dict[str, Any] = {name: {"value": value} for name, value in overlay.values.items()}
     data: dict[str, Any] = {"name": overlay.name, "results": results}
     if isinstance(overlay.colors, Mapping):
@@ -65,13 +65,14 @@ def node_data(graph: str, overlay: Overlay) -> dict[str, Any]:
     else:
         data["gradient"] = list(_GRADIENT)
     if not isinstance(overlay.colors, Mapping):
-        # A sum would count what runs within an instruction twice; one of errors says nothing.
+        # A sum would count instructions within an instruction twice, and a sum of errors means
+        # nothing.
         data |= {"hideAggregatedStats": ["sum", "avg"], "hideInChildrenStatsTable": True}
     return {graph: data}
 
 
 def write_files(path: Path, parts: Sequence[Part], overlays: Sequence[Overlay]) -> list[Path]:
-    """Writes a program to a .json file, and each overlay to a file beside it.
+    """Write a program to a .json file, and each overlay to a file beside it.
 
     Returns:
         The program's file, then those of the overlays: `net.json`, `net.bytes_on_a_device.json`.

@@ -1,4 +1,4 @@
-"""check_grads: derivatives against finite differences."""
+"""`check_grads`: derivatives against finite differences."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import compress
@@ -33,34 +33,34 @@ def check_grads(
     kwargs: Mapping[str, Any] | None = None,
     evaluate: str | None = None,
 ) -> None:
-    """Checks derivatives against finite differences (JAX: test_util.check_grads).
+    """Check derivatives against finite differences (JAX: test_util.check_grads).
 
         mx.check_grads(loss, (parameters, batch), order=2)
 
-    Each derivative is compared along one random direction, and with one random cotangent: an error
-    in any element shows. If it differs, `mx.reference` computes the differences again in double,
-    at the step where they vary least, so that neither rounding nor curvature of the function counts
-    as an error of its derivative. If it still differs, the worst element is searched for.
+    Each derivative is compared along one random direction and with one random cotangent, which
+    shows an error in any element. If it differs, `mx.reference` computes the differences again in
+    double, at the step where they vary least. So neither rounding nor curvature of the function
+    counts as an error of its derivative. If it still differs, the worst element is searched for.
 
     Args:
         fun: a function of pytrees of arrays.
         args: its arguments. Arrays of integers and booleans are kept as they are.
-        order: derivatives up to this order: of the function, of its derivatives in every mode ...
-        modes: of "fwd" (jvp), "rev" (vjp) and "lin" (linearize).
+        order: the highest order of derivatives, which are taken in every mode.
+        modes: some of "fwd" (jvp), "rev" (vjp) and "lin" (linearize).
         atol: the absolute tolerance, or one for each element type; default: JAX's for the coarsest
-            type, and what rounding of the function's values makes of a difference.
+            type, plus the effect on a difference of rounding the function's values.
         rtol: the relative tolerance.
-        eps: the step, in units of max(1, |x|), with the function in its own types; default: first
+        eps: the step, in units of max(1, |x|), for the function in its own types; default: first
             the cube root of the coarsest type's precision, 6e-6 for f64 and 5e-3 for f32.
         kwargs: keyword arguments, which are not differentiated.
-        evaluate: how functions are run: "jit", "reference" (in NumPy), or None: as they are called.
+        evaluate: how to run functions: "jit", "reference" (in NumPy), or None, as they are called.
 
     Raises:
-        GradientCheckError: a derivative differs, or is NaN. It names the mode and order, the
-            elements of argument and result whose derivative is wrong most, both numbers, step and
-            tolerance.
-        DerivativeError: there is nothing to differentiate.
-        AttributeValueError: an unknown mode or evaluator, or no order.
+        GradientCheckError: a derivative differs, or is NaN. The error names the mode and order, the
+            elements of argument and result whose derivative is most wrong, both numbers, the step
+            and the tolerance.
+        DerivativeError: no argument or result has a derivative.
+        AttributeValueError: a mode or evaluator is unknown, or the order is invalid.
 
     Example:
         >>> mx.check_grads(lambda x: mx.numpy.sin(x) * x, (np.float32([1, 2]),))
@@ -92,7 +92,7 @@ def _check_options(
     rules: dict[str, tuple[Any, bool, str]] = {
         "args": (args, isinstance(args, (tuple, list)), "a tuple of arguments, (x,) for one"),
         "kwargs": (kwargs, isinstance(kwargs or {}, Mapping), "a dictionary of arguments"),
-        "order": (order, isinstance(order, int) and order > 0, "a number from 1 on"),
+        "order": (order, isinstance(order, int) and order > 0, "an integer of at least 1"),
         "modes": (modes, is_modes, f"a sequence of some of {', '.join(MODES)}"),
         "evaluate": (evaluate, evaluate in [*_EVALUATORS], "None, 'jit' or 'reference'"),
     }
@@ -101,12 +101,12 @@ def _check_options(
         if isinstance(value, Mapping) and name != "eps":
             candidates = list(value.values())
         is_kept = all(x is None or (hasattr(x, "__float__") and float(x) >= 0) for x in candidates)
-        rules[name] = value, is_kept, "None or a number from 0 on"
+        rules[name] = value, is_kept, "None or a number of at least 0"
     check_arguments("check_grads", **rules)
 
 
 def _flat(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Function:
-    """`fun` of its float and complex arguments."""
+    """Return `fun` as a function of its float and complex arguments."""
     listed, tree = tree_flatten_with_path(args)
     leaves = [value for _, value in listed]
     found = [_leaf("args", *item) for item in listed]
@@ -125,14 +125,14 @@ def _flat(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 
 
 def _leaf(root: str, path: Any, value: Any) -> Leaf | None:
-    """What an array of floats or complex numbers is; None for others."""
+    """Return the Leaf for an array of floats or complex numbers; None for others."""
     shape: Any = shape_of(value, "check_grads")
     is_number = isinstance(value, (float, complex)) and not isinstance(value, np.generic)
     return Leaf(root + keystr(path), shape, is_number) if is_inexact(shape) else None
 
 
 def _derivative(function: Function, mode: str) -> Function:
-    """The function of a mode's derivative that the next order checks."""
+    """Return the function of a mode's derivative that the next order checks."""
 
     def pushed(*arguments: Any) -> list[Any]:
         count = len(function.inputs)

@@ -1,4 +1,4 @@
-"""Derivatives of a function of arrays compared with differences, down to the worst element."""
+"""Comparison of derivatives with differences, down to the worst element."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -15,27 +15,25 @@ from minixla.tools.comparison import precision_of
 from minixla.tools.differences import Agreement, Leaf, Point, Space
 from minixla.transforms import jvp, linearize, reference, vjp
 
-#: How far derivatives and differences may be apart; JAX's tolerances for gradients.
+#: The allowed distance of derivatives from differences: JAX's tolerances for gradients.
 _TOLERANCES = {"f64": 1e-5, "c128": 1e-5, "f32": 2e-3, "c64": 2e-3, "f16": 1e-2, "bf16": 1e-1}
 _WIDEST_TOLERANCE = 1e-1
-# The function's values are taken to be rounded by this many times their type's precision.
+# The function's values are assumed to be rounded by this many times their type's precision.
 _ROUNDINGS = 4
-# How many elements are looked at one by one to find the worst.
+# The number of elements that are compared one by one to find the worst.
 _MOST_ELEMENTS = 64
 _ADVICE = "A derivative rule is wrong (mx.custom_jvp, mx.custom_vjp, an operation's), or the "
 _ADVICE += "function is not smooth within the step: choose another point, another eps, or wider "
 _ADVICE += "tolerances."
-_ADVICE_FOR_NAN = (
-    "mx.debug_nans() shows the operation that gives the first NaN. If it stands in an "
-)
+_ADVICE_FOR_NAN = "mx.debug_nans() shows the operation that gives the first NaN. If it is in an "
 _ADVICE_FOR_NAN += "arm of `where`, replace its operand first where the arm is not selected: "
 _ADVICE_FOR_NAN += "where(x > 0, log(where(x > 0, x, 1)), 0)."
-# How often the step in double is divided by 16 in search of quotients that agree.
+# The number of times that the step in double is divided by 16 to find quotients that agree.
 _REFINEMENTS = 3
 
 
 class Function(NamedTuple):
-    """A function of float and complex arrays that gives a list of such, and where it is checked."""
+    """A function from float and complex arrays to a list of them, and the point of the check."""
 
     name: str
     call: Callable[..., list[Any]]
@@ -54,7 +52,7 @@ def _pulled(call: Callable[..., Any], primals: Any, cotangents: Any) -> tuple[An
     return results, list(pullback(list(cotangents)))
 
 
-#: What each mode's derivative is called, and how it is taken.
+#: The name of each mode's derivative, and the function that computes it.
 MODES: dict[str, tuple[str, Callable[..., tuple[Any, Any]]]] = {
     "fwd": ("forward derivative", jvp),
     "rev": ("reverse derivative", _pulled),
@@ -63,7 +61,7 @@ MODES: dict[str, tuple[str, Callable[..., tuple[Any, Any]]]] = {
 
 
 class Check:
-    """A function at its values, whose derivatives, of some order, are compared with differences."""
+    """A comparison of a function's derivatives, of some order, with differences."""
 
     def __init__(self, function: Function, order: int, options: Sequence[Any]) -> None:
         self.function, self.order = function, order
@@ -78,7 +76,7 @@ class Check:
         for at in np.flatnonzero(np.isnan(self.own.results))[:1]:
             problem, details = f"{function.name} gives NaN", [self.own.outputs.name(at)]
             advice = "Choose a point where it is defined; "
-            advice += "mx.debug_nans() shows where a NaN is made."
+            advice += "mx.debug_nans() shows where a NaN begins."
             raise explain(GradientCheckError, "check_grads", problem, details, advice)
 
     def _point(
@@ -94,9 +92,9 @@ class Check:
         return Point(*at, step, np.maximum(1, np.abs(values)), tolerance, roundings=0)
 
     def _point_in_double(self, direction: np.ndarray) -> Point | None:
-        """The point with the function in double, at the step where its quotients vary least.
+        """Return the point with the function in double, at the step where quotients vary least.
 
-        None if the reference cannot evaluate the function.
+        Return None if the reference cannot evaluate the function.
         """
         wide = self.function._replace(
             inputs=list(map(_in_double, self.function.inputs)),
@@ -108,7 +106,7 @@ class Check:
             results = call(*Space(wide.inputs).arrays(Space(wide.inputs).vector(wide.values)))
             points = [self._point(call, wide, results, step) for step in steps]
             quotients = [point.along(direction).middle for point in points]
-        except Exception:  # the function, or a rule of the user's, may raise anything
+        except Exception:  # the function, or a user's rule, may raise any error
             return None
         with np.errstate(all="ignore"):
             errors = [np.nansum(np.abs(b - a)) for a, b in pairwise(quotients)]
@@ -117,7 +115,7 @@ class Check:
         return replace(best, roundings=_ROUNDINGS)
 
     def run(self, mode: str) -> None:
-        """Compares along a random direction; where it differs, looks for the worst elements."""
+        """Compare along a random direction; if it differs, look for the worst elements."""
         name, take = MODES[mode]
         self.mode, self.text = mode, f"the {name} of {self.function.name}"
         self.derive = self.evaluator(partial(take, self.function.call))
@@ -140,7 +138,7 @@ class Check:
         if along(direction).excess <= 1:
             return
         self._refuse_nan(pulled if pulled is not None else self._derived(direction))
-        # Rounding and curvature may exceed the tolerance: differences in double tell.
+        # Rounding and curvature may exceed the tolerance, so compare with differences in double.
         finer = None if self.is_stated else self._point_in_double(direction)
         point = finer or replace(point, roundings=_ROUNDINGS if self.is_default else 0)
         if along(direction).excess <= 1:
@@ -148,11 +146,11 @@ class Check:
         places = inputs.coordinates
         argument, worst = _worst_of(places, lambda some: along(inputs.only(some, direction)))
         result = worst.element
-        if pulled is not None:  # the argument's is that for all results together
+        if pulled is not None:  # the argument's derivative is that of all results together
             slopes = point.along(inputs.only([argument], direction))
             result, worst = _worst_of(outputs.coordinates, of_results)
         ours, theirs, (atol, rtol) = worst.derivative, worst.difference, self.tolerances
-        alone = "no element alone is beyond the tolerance, all together are; the worst:"
+        alone = "no single element exceeds the tolerance, all together do; the worst:"
         is_nan = np.isnan(ours) and not np.isnan(theirs)
         raise self._error(
             f"{self.text} differs from finite differences",
@@ -165,7 +163,7 @@ class Check:
         )
 
     def _derived(self, vector: np.ndarray) -> np.ndarray:
-        """What the derivative gives; the results that come with it must be the function's."""
+        """Return the derivative; check that the results that come with it are the function's."""
         inputs, outputs, (atol, rtol) = self.own.inputs, self.own.outputs, self.tolerances
         side, made = (outputs, inputs) if self.mode == "rev" else (inputs, outputs)
         values = tuple(self.function.values)
@@ -173,7 +171,7 @@ class Check:
         for leaf, ours in zip(outputs.leaves, results, strict=True):
             shape = shape_of(ours)
             if shape is not leaf.shape:
-                problem = f"{self.mode} gives {leaf.name} in another shape than the function"
+                problem = f"{self.mode} returns {leaf.name} in another shape than the function"
                 raise self._error(problem, f"{self.mode} {shape}", f"function {leaf.shape}")
         ours, truth = outputs.vector(results), self.own.results
         for at in np.flatnonzero(~np.isclose(ours, truth, rtol, atol))[:1]:
@@ -183,7 +181,7 @@ class Check:
         return made.vector(derivatives)
 
     def _refuse_nan(self, derivative: np.ndarray) -> None:
-        """Raise GradientCheckError if a derivative holds NaN: no difference is needed to tell."""
+        """Raise GradientCheckError if a derivative holds NaN, which needs no difference."""
         made = self.own.inputs if self.mode == "rev" else self.own.outputs
         for at in np.flatnonzero(np.isnan(derivative))[:1]:
             owner = "with respect to" if self.mode == "rev" else "of"
@@ -198,7 +196,7 @@ class Check:
 def _worst_of(
     some: Sequence[int], compare: Callable[[Sequence[int]], Agreement]
 ) -> tuple[int, Agreement]:
-    """The coordinate that is wrong most: by halves until they are few enough to look at each."""
+    """Return the most wrong coordinate, by halving until few are left to compare one by one."""
     while len(some) > _MOST_ELEMENTS:
         halves = some[: len(some) // 2], some[len(some) // 2 :]
         some = max(halves, key=lambda half: compare(half).excess)

@@ -1,4 +1,4 @@
-"""Parts of graphs as graphs of their own: an instruction alone, what runs inside it, its calls."""
+"""Parts of graphs as separate graphs: an instruction, the programs that it runs, its calls."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
@@ -14,22 +14,22 @@ from minixla_ops.programs.runs_programs import CallsProgram
 
 
 def is_array(value: Value) -> bool:
-    """Whether a value is an array of fixed size: no tuple, token or array of dynamic size."""
+    """Test whether a value is an array of fixed size, not a tuple, token or dynamic array."""
     return isinstance(value.shape, Shape) and not value.shape.is_dynamic
 
 
 def is_inexact(shape: AnyShape) -> bool:
-    """Whether it is the shape of an array of floats or complex numbers."""
+    """Test whether it is the shape of an array of floats or complex numbers."""
     return isinstance(shape, Shape) and shape.element_type.is_inexact
 
 
 def type_of(value: Value) -> ElementType:
-    """The element type of an array."""
+    """Return the element type of an array."""
     return cast(Shape, value.shape).element_type
 
 
 def inexact_part(function: Any, moving: Sequence[bool], fixed: Sequence[Any]) -> Callable[..., Any]:
-    """The function of the marked arguments alone that gives floats and complex numbers alone."""
+    """Restrict a function to the marked arguments, and to results of floats and complex numbers."""
 
     def part(*some: Any) -> list[Any]:
         results = function(*spread(moving, some, fixed))
@@ -39,27 +39,27 @@ def inexact_part(function: Any, moving: Sequence[bool], fixed: Sequence[Any]) ->
 
 
 def is_call(step: Instruction) -> bool:
-    """Whether an instruction only runs a program on its operands."""
+    """Test whether an instruction only runs a program on its operands."""
     return isinstance(step.op, CallsProgram)
 
 
 class Unfolded(Instruction):
-    """An instruction of a program whose calls are unfolded, which knows where it stood.
+    """An instruction of a program whose calls are unfolded, with its original place.
 
     Attributes:
-        place: its number in the program that it is of, behind the place of the call of that.
+        place: its index in its program, after the place of the call of that program.
     """
 
     __slots__ = ("place",)
     place: "_Place"
 
 
-#: A chain, so that what is nested deeply needs no long names.
+#: A linked list, so that deep nesting needs no long names.
 _Place = tuple["_Place | None", int]
 
 
 def node_name(step: Instruction, graph: Graph) -> str:
-    """The name of an instruction of a graph in pictures of what the graph was unfolded from."""
+    """Return an instruction's name in pictures of the graph that this graph was unfolded from."""
     if not isinstance(step, Unfolded):
         return str(graph.instructions.index(step))
     numbers: list[str] = []
@@ -71,7 +71,7 @@ def node_name(step: Instruction, graph: Graph) -> str:
 
 
 def inlined(graph: Graph, unfolds: Callable[[Instruction], bool] = is_call) -> Graph:
-    """The program with the programs that it calls in place of the calls that `unfolds` marks.
+    """Replace the calls that `unfolds` marks by the programs that they call.
 
     Its instructions are `Unfolded`.
     """
@@ -82,7 +82,7 @@ def inlined(graph: Graph, unfolds: Callable[[Instruction], bool] = is_call) -> G
     def read(some: Sequence[Value]) -> list[Value]:
         return [values[value] for value in some]
 
-    # No recursion: programs may be nested deeper than Python's goes.
+    # Do not recurse: programs may be nested deeper than Python allows.
     left: list[tuple[Iterator[tuple[int, Any]], Any, _Place | None]]
     left = [(enumerate(graph.instructions), None, None)]
     while left:
@@ -105,9 +105,9 @@ def inlined(graph: Graph, unfolds: Callable[[Instruction], bool] = is_call) -> G
 
 
 def alone_at(step: Instruction, operands: Sequence[Any]) -> tuple[Graph, list[Any]] | None:
-    """An instruction as a program that gives arrays, and its inputs; None where it gives none."""
+    """Return an instruction as a program of its arrays, and its inputs; None without arrays."""
     values: dict[Any, Any] = dict(zip(step.operands, operands, strict=True))
-    # Constants stay constants: an operation may be written in another way where it reads one.
+    # Keep constants, because an operation may be lowered differently if it reads one.
     constants = [value.instruction for value in values if value.literal is not None]
     inputs = {value: operand for value, operand in values.items() if value.literal is None}
     arrays = list(filter(is_array, step.results))
@@ -116,13 +116,13 @@ def alone_at(step: Instruction, operands: Sequence[Any]) -> tuple[Graph, list[An
 
 
 def composition_of(step: Instruction) -> Graph:
-    """The program that a composed operation stands for, on operands of these shapes."""
+    """Return the program of a composed operation, on operands of these shapes."""
     shapes, name = [value.shape for value in step.operands], step.op.builder_name
     return closed_graph(step.op.lowered, shapes, name, name)
 
 
 def every_step(graph: Graph) -> Iterator[Instruction]:
-    """The instructions of a graph and of the programs that they run."""
+    """Yield the instructions of a graph and of the programs that they run."""
     pending = [graph]
     while pending:
         for step in pending.pop().instructions:
@@ -131,21 +131,21 @@ def every_step(graph: Graph) -> Iterator[Instruction]:
 
 
 def all_values(graph: Graph) -> list[Value]:
-    """The inputs of a program, and what its instructions give."""
+    """Return the inputs of a program and the results of its instructions."""
     return [*graph.inputs, *[value for step in graph.instructions for value in step.results]]
 
 
 def needed_for(value: Value, graph: Graph) -> tuple[Instruction, ...]:
-    """The instructions of a program that a value is computed from."""
+    """Return the instructions of a program that a value depends on."""
     return showing(graph, [value]).pruned().instructions
 
 
 def showing(graph: Graph, values: Sequence[Value]) -> Graph:
-    """The program with `values` of it as its outputs."""
+    """Return the program with other outputs, `values`."""
     return Graph(graph.inputs, graph.instructions, values, graph.name)
 
 
-#: Of a loop, the first iterations are followed.
+#: The number of iterations of a loop that are followed.
 _MOST_TRIPS = 8
 
 Run = tuple[Graph, Sequence[Any]]
@@ -154,10 +154,10 @@ Run = tuple[Graph, Sequence[Any]]
 def inner_runs(
     step: Instruction, operands: Sequence[Any], trips: int = _MOST_TRIPS
 ) -> Iterator[Run] | None:
-    """The programs that an instruction runs on some operands, and the operands of each, in order.
+    """Return the programs that an instruction runs on some operands, with their operands, in order.
 
-    None where it is not made of programs: those that run for every element of an array, as in a
-    reduction, are not followed. Of a loop, the first `trips` iterations are.
+    Return None for other instructions. Programs that run for every element of an array, as in a
+    reduction, are not followed. Only the first `trips` iterations of a loop are.
     """
     if step.op.name == "While":
         return _of_loop(step.op.condition, step.op.body, operands, trips)

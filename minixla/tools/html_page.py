@@ -1,4 +1,4 @@
-"""A program as one HTML page that needs nothing else: its graph, instructions and source lines."""
+"""A program as one self-contained HTML page: its graph, instructions and source lines."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,16 +11,16 @@ from minixla.tools.program_files import Node, Part
 from minixla.tools.source_lines import SourceLines
 
 _TEMPLATE = Path(__file__).with_name("page.html")
-#: Lines of a file that are shown above and below each line that an instruction stands in.
+#: The number of lines of a file that are shown around each line of an instruction.
 _AROUND = 5
 
 
 def page(parts: Sequence[Part], overlays: Sequence[Overlay], lines: SourceLines) -> str:
-    """The page.
+    """Return the page.
 
     Args:
-        parts: the program, as `opened` gives it.
-        overlays: what its nodes can be coloured by.
+        parts: the program, as `opened` returns it.
+        overlays: the overlays that may color its nodes.
         lines: finds source lines.
     """
     drawings, rows = [], []
@@ -39,7 +39,7 @@ def page(parts: Sequence[Part], overlays: Sequence[Overlay], lines: SourceLines)
         "source": "".join(_source(parts, lines)),
         "overlays": json.dumps(data).replace("<", "\\u003c"),
     }
-    # Piece by piece: what is put in may hold the name of another place.
+    # Split first, because inserted text may contain the name of another placeholder.
     text, *pieces = _TEMPLATE.read_text(encoding="utf-8").split("{{")
     for name, _, rest in (piece.partition("}}") for piece in pieces):
         text += filled[name] + rest
@@ -64,13 +64,13 @@ def _row(node: Node) -> str:
 
 
 def _line(node: Node) -> str:
-    """The line of an instruction, as the page names it."""
+    """Return the line of an instruction, as the page names it."""
     assert node.step is not None and node.step.source is not None
     return f"{node.step.source.file}:{node.step.source.line}"
 
 
 def _shown(overlay: Overlay) -> dict[str, object]:
-    """The text and colour of each node, and those of the legend."""
+    """Return the text and color of each node, and those of the legend."""
     texts = {name: overlay.shown(value) for name, value in overlay.values.items()}
     colors = {name: overlay.color(value) for name, value in overlay.values.items()}
     if isinstance(overlay.colors, Mapping):
@@ -81,7 +81,7 @@ def _shown(overlay: Overlay) -> dict[str, object]:
 
 
 def _source(parts: Sequence[Part], lines: SourceLines) -> Iterator[str]:
-    """The lines in which instructions stand, and those around them; else the program's text."""
+    """Yield the lines of instructions and lines around them, or else the program's text."""
     used: dict[tuple[str, bool], set[int]] = {}
     files: dict[tuple[str, bool], list[str]] = {}
     for part in parts:

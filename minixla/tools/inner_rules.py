@@ -62,7 +62,7 @@ class Application(NamedTuple):
 
 
 class Records:
-    """What a recorder has seen: the first application of each rule to operands of some shapes."""
+    """The first application of each rule to operands of some shapes."""
 
     def __init__(self) -> None:
         self.is_open = True
@@ -82,7 +82,7 @@ class Recorder(NumberWatch):
 
     @property
     def records(self) -> Records:
-        """What it has recorded."""
+        """The recorded applications."""
         assert isinstance(self.token, Records)
         return self.token
 
@@ -94,7 +94,7 @@ class Recorder(NumberWatch):
             return
         source = state.source or find_source()
         if operation.stage_operands is not None:
-            # What the function reads besides its arguments has no derivative.
+            # Values that the function reads besides its arguments have no derivative.
             operation, operands = operation.stage_operands(tuple(operands))
             active = [False] * (len(operands) - len(active)) + list(active)
         place = tuple(operands), tuple(active), None, 0, source
@@ -118,27 +118,27 @@ class Recorder(NumberWatch):
         return self.records.caches.setdefault(id(cache), (cache, {}))[1]
 
     def pull(self, node: Node, cotangents: Cotangents) -> Gradients:
-        """What a node's pullback gives, at the line of the function."""
+        """Return the result of a node's pullback, at the line of the function."""
         pullback: Any = node.pullback
         return pullback(cotangents)
 
     def jvp(self, operation: Operation) -> Any:
-        """The jvp rule of an operation."""
+        """Return the jvp rule of an operation."""
         return operation.jvp
 
 
 def _has_own_batching(operation: Operation) -> bool:
-    """Whether the batching rule of an operation can be compared with one element at a time."""
+    """Test whether a batching rule can be compared with one batch element at a time."""
     if isinstance(operation, (CallsProgram, SpansDevices)):
         return False  # the operations of the program are recorded, or it runs on several devices
     inside = [step.op for graph in operation.computations for step in every_step(graph)]
     needs_trace = [x for x in (operation, *inside) if x.batch_within is not None]
-    # Collectives know the axis of the trace.
+    # Collectives use the axis of the trace.
     return all(isinstance(each, (CallsProgram, RunsPrograms)) for each in needs_trace)
 
 
 class OperandValues:
-    """The values of a program and of the programs that it runs, computed where they are needed."""
+    """The values of a program and of the programs that it runs, computed when needed."""
 
     def __init__(self, graph: Graph, operands: Sequence[Any]) -> None:
         self._values: dict[Value, Any] = {}
@@ -159,7 +159,7 @@ class OperandValues:
                         pending += [(run, list(some)) for run, some in _first_runs(step, read)]
 
     def of(self, value: Value) -> Any:
-        """The value as an array or a tuple of arrays; None where it is not known."""
+        """Return the value as an array or a tuple of arrays; None if it is unknown."""
         stack = [value]
         while stack:
             step = stack[-1].instruction
@@ -182,7 +182,7 @@ class OperandValues:
         return (outcome,) if step.single else outcome
 
     def array_of(self, operand: Any) -> np.ndarray | None:
-        """The array that an operand of a rule stands for, for the first of its batch elements."""
+        """Return the array of a rule's operand, for the first of its batch elements."""
         if isinstance(operand, BatchTracer):
             array, dimension = self.array_of(operand.value), operand.known
             if array is None or dimension is None:
@@ -200,7 +200,7 @@ class OperandValues:
 
 
 def _first_runs(step: Instruction, operands: Sequence[Any]) -> Iterator[tuple[Graph, Any]]:
-    """The programs that an instruction runs and the operands of their first run."""
+    """Yield the programs that an instruction runs and the operands of their first run."""
     if step.op.name == "Scan":
         count = len(operands) - step.op.carries
         at = step.op.length - 1 if step.op.is_reverse else 0
@@ -223,7 +223,7 @@ def check_rules(
         graph: the function's program.
         operands: its operands.
         wrong_derivative: `wrong_derivative(step, operands, graph, active)` gives a Finding or None.
-        is_meant: whether such a Finding is what its operation asks for.
+        is_meant: whether such a Finding is what its operation declares.
     """
     values = OperandValues(graph, operands)
     rows, findings = [], []
@@ -248,7 +248,7 @@ def check_rules(
 
 
 def _alone(application: Application, arrays: Sequence[Any]) -> Instruction | None:
-    """The operation on operands of these arrays' shapes, those of one batch element."""
+    """Return the operation on operands of these arrays' shapes, for one batch element."""
     shapes = [Shape(array.dtype, array.shape) for array in arrays]
     if application.dimensions is not None:
         pairs = zip(shapes, application.dimensions, strict=True)
@@ -268,7 +268,7 @@ def _row(finding: Finding, step: Instruction) -> Row:
 def _wrong_batching(
     application: Application, step: Instruction, program: Graph, arrays: Sequence[Any]
 ) -> Finding | None:
-    """What is wrong with a batching rule on a batch; None if nothing is."""
+    """Return the Finding for a wrong batching rule; None if it is right."""
     dimensions, operation = application.dimensions, application.operation
     assert dimensions is not None
     is_wide = any(array.dtype.itemsize >= 8 for array in arrays)
@@ -299,7 +299,7 @@ def _batching_finding(
 
 
 def _difference(ours: np.ndarray, theirs: np.ndarray) -> tuple[int, ...] | None:
-    """Return the index of the first element that is too far off; None if there is none."""
+    """Return the index of the first element that is too far off; None if all are close."""
     if ours.shape != theirs.shape:
         return ()
     if ours.size == 0:

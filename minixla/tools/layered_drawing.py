@@ -1,4 +1,4 @@
-"""Programs as pictures in SVG, in layers: what a node reads stands above it."""
+"""Programs as SVG pictures in layers: the inputs of a node are above it."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -30,17 +30,17 @@ def picture(parts: Sequence[Part]) -> str:
 
 
 def drawn(nodes: Sequence[Node]) -> str:
-    """An SVG element with a group for each node, which has its name as `data-node`.
+    """Return an SVG element with a group for each node, whose name is its `data-node`.
 
     Args:
-        nodes: of one program, each after those that it reads.
+        nodes: the nodes of one program, each after its inputs.
     """
     return _drawn(nodes)[0]
 
 
 def _drawn(nodes: Sequence[Node], at: str = "") -> tuple[str, tuple[float, float]]:
-    """Return the element and its size; `at` has more attributes of it."""
-    # Layouts over devices have a line of their own.
+    """Return the element and its size; `at` contains more attributes of it."""
+    # Shardings have a separate line.
     box_height = _HEIGHT + _LINE * any("layout" in node.attributes for node in nodes)
     ids = {node.id for node in nodes}
     sources = {
@@ -64,11 +64,11 @@ def _drawn(nodes: Sequence[Node], at: str = "") -> tuple[str, tuple[float, float
 
 
 def _layers(nodes: Sequence[Node], sources: Mapping[str, Sequence[str]]) -> list[list[str]]:
-    """The names of the nodes of each layer."""
+    """Return the names of the nodes in each layer."""
     rank: dict[str, int] = {}
     for node in nodes:
         rank[node.id] = max((rank[source] + 1 for source in sources[node.id]), default=0)
-    # Constants stand right above what reads them.
+    # Place constants right above their readers.
     first: dict[str, int] = {}
     for node in nodes:
         for source in sources[node.id]:
@@ -85,7 +85,7 @@ def _layers(nodes: Sequence[Node], sources: Mapping[str, Sequence[str]]) -> list
 def _places(
     layers: Sequence[list[str]], sources: Mapping[str, Sequence[str]], width: int, distance: int
 ) -> dict[str, tuple[float, float]]:
-    """The top left corner of each box; those of a layer in the order of what they read."""
+    """Return the top left corner of each box; the boxes of a layer are in the order of inputs."""
     places: dict[str, tuple[float, float]] = {}
 
     def middle(name: str) -> float:

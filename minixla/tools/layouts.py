@@ -1,4 +1,4 @@
-"""How every value of a program lies over the devices of a mesh, before anything is compiled."""
+"""The shardings of all values of a program over a mesh, before anything is compiled."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -39,31 +39,31 @@ _FORMS = (".svg", ".dot", ".txt")
 
 
 class Row(NamedTuple):
-    """One value: whose it is, how it lies, and the user's line."""
+    """One value: its label, sharding and source line."""
 
-    depth: int  # in how many loops, branches and manual computations it stands
+    depth: int  # the number of loops, branches and manual computations around it
     label: str
     shape: Any
     sharding: TensorSharding | None
-    local: Any  # the shape of the piece that each device has
+    local: Any  # the shape of the piece on each device
     source: Source | None
 
     @property
     def bytes(self) -> int:
-        """What each device holds of it."""
+        """The bytes of it on each device."""
         return self.local.nbytes if isinstance(self.local, Shape) else 0
 
 
 class Collectives(list[Collective]):
-    """The collectives of a program, in order; prints as a table."""
+    """The collectives of a program, in order; it prints as a table."""
 
     @property
     def bytes(self) -> int:
-        """What each device has of all their results; those in loops count once."""
+        """The bytes of all results on each device; those in loops count once."""
         return sum(row.bytes for row in self)
 
     def table(self) -> Table:
-        """A line for each."""
+        """Return a table with a row for each collective."""
         header = ["collective", "over", "devices", "result", "bytes", "for", "", "line"]
         rows = [
             [
@@ -88,7 +88,7 @@ class Collectives(list[Collective]):
 
 
 class Layouts:
-    """How every value of a program lies over devices.
+    """The shardings of all values of a program.
 
     Attributes:
         program: the program after Shardy's import passes and propagation.
@@ -101,27 +101,27 @@ class Layouts:
 
     @cached_property
     def graph(self) -> Graph:
-        """The program as a graph with its annotations: `.stablehlo()` is what Shardy prints."""
+        """The program as a graph with its annotations: `.stablehlo()` is Shardy's output."""
         return self.program.graph().with_paths(self._paths)
 
     @property
     def arguments(self) -> list[TensorSharding | None]:
-        """The layout of each argument."""
+        """The sharding of each argument."""
         return [sharding_of(value) for value in self.program.main.inputs]
 
     @property
     def results(self) -> list[TensorSharding | None]:
-        """The layout of each result."""
+        """The sharding of each result."""
         main = self.program.main
         pairs = zip(main.outputs, main.output_shardings, strict=True)
         return [sharding or sharding_of(value) for value, sharding in pairs]
 
     def collectives(self) -> Collectives:
-        """Which exchanges between devices the layouts make necessary, with bytes and lines."""
+        """Return the communication that the shardings require, with bytes and lines."""
         return Collectives(collectives(self.program))
 
     def table(self) -> Table:
-        """A line for each value."""
+        """Return a table with a row for each value."""
         header = ["value", "shape", "layout", "on each device", "bytes", "line"]
         rows = [
             [
@@ -143,7 +143,7 @@ class Layouts:
             path: a file that ends in .svg, .dot (Graphviz's language) or .txt (the table).
 
         Raises:
-            AttributeValueError: it ends otherwise.
+            AttributeValueError: it has another suffix.
         """
         form = os.path.splitext(os.fspath(path))[1]
         if form not in _FORMS:
@@ -172,17 +172,17 @@ class Layouts:
 
 
 def layouts(graph: Graph, engine: str = "native") -> Layouts:
-    """How every value of a graph lies over devices, from what it says of some.
+    """Return the shardings of all values of a graph, derived from those that it declares.
 
     Args:
-        graph: with constraints, manual computations or annotations.
-        engine: `native`, or `shardy` for Shardy's own passes, in a process of their own.
+        graph: a graph with constraints, manual computations or annotations.
+        engine: `native`, or `shardy` for Shardy's own passes, in a separate process.
 
     Returns:
-        Layouts: printed, a table of instructions with what each result's dimensions are cut by.
+        Layouts, which print as a table of instructions with the sharding of each result.
 
     Raises:
-        AttributeValueError: there is no such engine.
+        AttributeValueError: the engine is unknown.
         ShardingError: the program breaks a rule of the passes.
 
     Example:
@@ -196,7 +196,7 @@ def layouts(graph: Graph, engine: str = "native") -> Layouts:
         "layouts", graph=(graph, isinstance(graph, Graph), "a Graph: mx.make_graph(f)(x)")
     )
     if engine not in _ENGINES:
-        problem, advice = f"there is no engine {engine!r}", f"Give {' or '.join(_ENGINES)}."
+        problem, advice = f"engine {engine!r} is unknown", f"Give {' or '.join(_ENGINES)}."
         raise explain(AttributeValueError, "shardings", problem, (), advice)
     program = (
         Program.of_graph(graph)
@@ -215,9 +215,9 @@ def layouts(graph: Graph, engine: str = "native") -> Layouts:
 
 
 def _is_written(graph: Graph) -> bool:
-    """Whether each instruction is one of StableHLO's or Shardy's: Shardy sees what is compiled."""
+    """Test whether all instructions are StableHLO's or Shardy's, as Shardy sees when compiling."""
     operations = [step.op for step in graph.instructions]
-    # Other calls, as those of `checkpoint`, are written in ways of their own.
+    # Other calls, such as those of `checkpoint`, are lowered differently.
     is_known = all(
         op.stablehlo_name or op.namespace == "sdy" or op.name == "Call" for op in operations
     )
@@ -264,14 +264,14 @@ def _row(depth: int, label: str, value: Value, sharding: Any, source: Source | N
 
 
 def visualize_sharding(shape: Sequence[int], sharding: TensorSharding) -> str:
-    """Which devices hold which piece of an array, as a text.
+    """Return the devices of each piece of an array, as text.
 
     Args:
         shape: the array's sizes.
-        sharding: how it lies.
+        sharding: its sharding.
 
     Returns:
-        A line for each piece: the indices, as slices, and the numbers of its devices.
+        A line for each piece: the indices, as slices, and the ids of its devices.
 
     Raises:
         ShardingError: the sharding has another number of dimensions.

@@ -1,8 +1,8 @@
-"""Where evaluators part, or small errors become large.
+"""Search for the instruction where evaluators disagree, or where small errors grow.
 
-Evaluators are compared instruction by instruction on the *same operands*, those that the reference
-has there: an error in what comes before does not count. Only instructions whose results are too far
-off when the whole program runs are tried; loops and branches are followed inside.
+Evaluators are compared instruction by instruction on the *same operands*, those of the reference,
+so that errors in earlier instructions do not count. Only instructions whose results are too far off
+when the whole program runs are tried. Loops and branches are searched inside.
 """
 
 from functools import cached_property
@@ -25,20 +25,20 @@ _MOST_TRIED = 200
 
 
 class Search:
-    """A program of a kind at given operands, in every evaluator."""
+    """A program of a kind at given operands, in all evaluators."""
 
     def __init__(self, kind: str, measured: Measured, opinions: Opinions) -> None:
         self.kind, self.measured, self.opinions = kind, measured, opinions
-        #: What each evaluator gives for the outputs, where it was asked for these only.
+        #: The outputs of each evaluator that was asked for the outputs only.
         self.answers: dict[str, dict[Value, np.ndarray]] = {}
 
     @cached_property
     def values(self) -> dict[str, dict[Value, np.ndarray]]:
-        """Its values in each evaluator that can be asked for all of them."""
+        """The values of each evaluator that can return all of them."""
         made = graph_parts.all_values(self.measured.graph)
         values_compared = [value for value in made if value.instruction and is_array(value)]
         graph = graph_parts.showing(self.measured.graph, values_compared)
-        what = f"the {KINDS[self.kind]}: looking for where evaluators part"
+        what = f"the {KINDS[self.kind]}: looking for where evaluators disagree"
         asked = self.opinions.everywhere(graph, self.measured.operands, what).items()
         answered = {name: results for name, results in asked if not isinstance(results, str)}
         values_of = {
@@ -48,13 +48,13 @@ class Search:
         return {REFERENCE: self.measured.reference, **values_of}
 
     def off(self, name: str) -> list[Instruction]:
-        """The instructions whose results are too far from the truth in an evaluator, in order."""
+        """Return the instructions whose results in an evaluator are too far off, in order."""
         values = {v: array for v, array in self.values.get(name, {}).items() if is_array(v)}
         off = {v for v, value in values.items() if self.measured.compared(v, value).excess > 1}
         return [step for step in self.measured.graph.instructions if off.intersection(step.results)]
 
     def jump(self, output: Value, name: str) -> Finding | None:
-        """Where the relative error of what an output is computed from grows most."""
+        """Return where the relative error of the values that an output depends on grows most."""
         values = self.values.get(name, self.measured.reference)
         worst, before, after = None, 1.0, 0.0
         for step in graph_parts.needed_for(output, self.measured.graph):
@@ -65,7 +65,7 @@ class Search:
             read = max(
                 [*least, *[self._error(operand, values) for operand in step.operands], 1e-17]
             )
-            # None of integers and booleans.
+            # Integers and booleans have no error.
             made = max([self._error(result, values) for result in inexact], default=0.0)
             if made / read > after / before:
                 worst, before, after = step, read, made
@@ -81,7 +81,7 @@ class Search:
     def _with_values(
         self, finding: Finding, step: Instruction, name: str, values: Any = None
     ) -> Finding:
-        """A finding with what double and an evaluator have for the worst result of a step."""
+        """Add the values in double and in an evaluator of a step's worst result to a finding."""
         values = self.values.get(name, self.measured.reference) if values is None else values
         arrays = [result for result in step.results if is_array(result) and result in values]
         compared = {result: self.measured.compared(result, values[result]) for result in arrays}
@@ -94,7 +94,7 @@ class Search:
         return finding._replace(element=where or None, values=shown)
 
     def whole(self, output: Value, name: str, text: str) -> Finding:
-        """A finding that only the program as a whole is wrong, at the instruction of an output."""
+        """Return a finding that only the whole program is wrong, at an output's instruction."""
         finding = Finding("compiler", self.kind, suspects=(name,), explanation=text)
         step = output.instruction
         if step is None:
@@ -103,7 +103,7 @@ class Search:
         return finding.at(step, self.measured.graph, self.kind)
 
     def _lost_range(self, output: Value, worst: Instruction | None) -> Finding | None:
-        """The overflow or underflow that makes a finite output wrong, if there is one."""
+        """Return the overflow or underflow that makes a finite output wrong, if there is one."""
         values, truth = self.measured.reference, self.measured.truth
         for step in graph_parts.needed_for(output, self.measured.graph):
             for result in filter(lambda x: graph_parts.is_inexact(x.shape), step.results):
@@ -129,7 +129,7 @@ class Search:
         return finding.at(step, self.measured.graph, self.kind)
 
     def _error(self, value: Value, values: dict[Value, np.ndarray]) -> float:
-        """The relative error of a value; by disturbance, where double is all that there is."""
+        """Return the relative error of a value, by disturbance if double is the widest type."""
         if not graph_parts.is_inexact(value.shape) or value not in values:
             return 0.0
         truth = self.measured.truth[value]
@@ -139,7 +139,7 @@ class Search:
         return comparison.relative_error(error, truth)
 
     def _ulp(self, step: Instruction, name: str) -> float:
-        """The largest error of what an instruction gives in an evaluator, in ulp."""
+        """Return the largest error of an instruction's results in an evaluator, in ulp."""
         values = self.values.get(name, self.measured.reference)
         arrays = [result for result in step.results if is_array(result) and result in values]
         return max((self.measured.compared(v, values[v]).ulp for v in arrays), default=0.0)
@@ -162,10 +162,10 @@ class Search:
         return self.whole(output, name, text)
 
     def decision(self, name: str) -> Finding | None:
-        """The first instruction whose integers or booleans an evaluator has otherwise."""
+        """Return the first instruction whose integers or booleans differ in an evaluator."""
         for step in self.off(name):
             if any(not graph_parts.is_inexact(v.shape) for v in step.results if is_array(v)):
-                text = f"rounding decides {step.op.builder_name} otherwise in {name}"
+                text = f"rounding changes the result of {step.op.builder_name} in {name}"
                 text += "; on the same operands all agree"
                 finding = Finding("decision", explanation=text, ulp=self._ulp(step, name))
                 return self._with_values(finding, step, name).at(
@@ -175,7 +175,7 @@ class Search:
 
 
 def known_error(kind: str, graph: Graph, values: Any, opinions: Opinions) -> Finding | None:
-    """An instruction that was found wrong before, on the same operands, which `values` has."""
+    """Return an instruction that was found wrong before, on the same operands in `values`."""
     if not any(opinions.judgements.values()):
         return None
     for step in graph.instructions:
@@ -192,7 +192,7 @@ def known_error(kind: str, graph: Graph, values: Any, opinions: Opinions) -> Fin
 
 
 def wrong_step(search: Search) -> Finding | None:
-    """The first instruction that an evaluator gets wrong on the same operands as the others."""
+    """Return the first instruction that an evaluator gets wrong on the same operands as others."""
     off = {step for name in search.values for step in search.off(name)}
     steps = (
         instruction for instruction in search.measured.graph.instructions if instruction in off
@@ -213,7 +213,7 @@ def _wrong_there(search: Search, step: Instruction) -> Finding | None:
     if runs is not None:
         if not is_lowered(step.op):
             return None
-        # Whether the reference rule gives what the program that the operation stands for gives.
+        # Compare the reference rule with the program that composes the operation.
         composed = reference_graph(graph_parts.composition_of(step), operands)
         pairs = zip((values[value] for value in step.results), composed, strict=True)
         if all(np.array_equal(*pair, equal_nan=True) for pair in pairs):

@@ -1,9 +1,9 @@
-"""Where NaN and infinities begin in a program.
+"""The places where NaN and infinities begin in a program.
 
-An element that is not finite is followed back through the instructions, in the values that the
-reference computes, to the first instruction that makes it of finite operands. `causes` finds out
-the responsible element of an operand: it evaluates the instruction again with some elements
-replaced. Infinities of constants and inputs are meant; a NaN made of them is not.
+An element that is not finite is followed back through the instructions, in the reference's values.
+The search ends at the first instruction that makes it from finite operands. `causes` finds the
+responsible element of an operand by evaluating the instruction again with some elements replaced.
+Infinities of constants and inputs are intended; a NaN that is made from them is not.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,7 +39,7 @@ class Program(NamedTuple):
 
     Attributes:
         graph: the program, without calls.
-        values: every value of it.
+        values: all its values.
         kind: "result", "jvp" or "vjp".
         moving: the values that depend on tangents or cotangents.
         forward: the program of the function itself.
@@ -57,7 +57,7 @@ class Forward:
 
     def __init__(self, graph: Graph, operands: Sequence[Any]) -> None:
         self.graph, self._operands = inlined(graph.silent()).pruned(), operands
-        #: Whether the function itself has findings: derivatives inherit its NaN and infinities.
+        #: True if the function itself has findings: derivatives inherit its NaN and infinities.
         self.is_faulty = False
 
     @cached_property
@@ -66,7 +66,7 @@ class Forward:
         return declared_values(self.graph, self._operands)
 
     def differentiated(self, step: Instruction) -> Instruction | None:
-        """The instruction of the function of whose derivative `step` is a part."""
+        """Return the instruction of the function whose derivative contains `step`."""
         key = None if step.source is None else step.source.key
         same = [x for x in every_step(self.graph) if x.source and x.source.key == key]
         same = [x for x in same if x.operands and any(map(is_inexact, x.shapes))]
@@ -76,13 +76,13 @@ class Forward:
         return same[-1] if same else None
 
     def inherits(self, step: Instruction) -> bool:
-        """Whether an instruction reads a NaN or an infinity that the function is at fault for."""
+        """Test whether an instruction reads a NaN or an infinity that the function itself makes."""
         if not self.is_faulty or step not in self.graph.instructions:
             return False
         return any(is_bad(self.values[operand]).any() for operand in step.operands)
 
     def _is_steep(self, step: Instruction) -> bool:
-        """Whether the derivative of an instruction is infinite or NaN where it runs."""
+        """Test whether the derivative of an instruction is infinite or NaN at its operands."""
         program = graph_parts.alone_at(step, [self.values[x] for x in step.operands])
         if program is None or not all(map(is_array, program[0].inputs)):
             return False
@@ -94,7 +94,7 @@ class Forward:
         return any(is_bad(result).any() for result in reference_graph(*derivative))
 
     def arm(self, step: Instruction) -> tuple[Instruction, str] | None:
-        """The select that drops the result of an instruction, and which operand that is."""
+        """Return the select that drops the result of an instruction, and the operand's name."""
         inner = (graph for x in every_step(self.graph) for graph in x.op.computations)
         graph = next((x for x in (self.graph, *inner) if step in x.instructions), None)
         for choice in () if graph is None else graph.instructions:
@@ -106,7 +106,7 @@ class Forward:
 
 
 def dependent(graph: Graph, inputs: Sequence[Value]) -> frozenset[Value]:
-    """The values of a program that depend on some of its inputs."""
+    """Return the values of a program that depend on some of its inputs."""
     moving = set(inputs)
     for step in graph.instructions:
         if moving.intersection(step.operands):
@@ -115,7 +115,7 @@ def dependent(graph: Graph, inputs: Sequence[Value]) -> frozenset[Value]:
 
 
 def findings(program: Program) -> list[Finding]:
-    """A finding for each place where a NaN or an infinity of an output begins."""
+    """Return a finding for each place where a NaN or an infinity of an output begins."""
     found: dict[Any, Finding] = {}
     for output in dict.fromkeys(program.graph.outputs):
         for index in _bad_elements(program.values[output]):
@@ -131,7 +131,7 @@ def findings(program: Program) -> list[Finding]:
 
 
 def _bad_elements(array: Any) -> Iterator[tuple[int, ...]]:
-    """The indices of some NaN and infinities: the first and the last, and some between."""
+    """Yield the indices of some NaN and infinities: the first, the last, and some between."""
     if not isinstance(array, np.ndarray) or not is_bad(array).any():
         return
     numbers = wide(array)
@@ -144,7 +144,7 @@ def _bad_elements(array: Any) -> Iterator[tuple[int, ...]]:
 
 
 def _origin(program: Program, element: Element) -> Finding | None:
-    """Where an element that is not finite begins; None where constants or inputs hold it."""
+    """Return where an element that is not finite begins; None if a constant or input holds it."""
     values = program.values
     born: Element | None = None  # where a NaN is made of an infinity
     while (step := element.value.instruction) is not None and step.operands:
@@ -167,7 +167,7 @@ def _origin(program: Program, element: Element) -> Finding | None:
 
 
 def _first_bad(step: Instruction, values: dict[Value, Any]) -> Element | None:
-    """An element of an operand that is not finite."""
+    """Return an element of an operand that is not finite."""
     for operand in step.operands:
         for index in _bad_elements(values[operand]):
             return Element(operand, index)
@@ -179,14 +179,14 @@ def _is_nan(values: dict[Value, Any], element: Element) -> bool:
 
 
 def _inside(program: Program, step: Instruction) -> Finding | None:
-    """Where a loop or a branch makes its results infinite or NaN."""
+    """Return where a loop or a branch makes its results infinite or NaN."""
     operands = [program.values[value] for value in step.operands]
     is_moving = [value in program.moving for value in step.operands]
     for graph, arguments in inner_runs(step, operands, _MOST_TRIPS) or ():
         if not any(is_bad(result).any() for result in reference_graph(graph, arguments)):
             continue
         flat = inlined(graph).pruned()
-        # A branch does not read the number of the branch.
+        # A branch does not read its own index.
         inputs = is_moving[len(is_moving) - len(flat.inputs) :]
         moving = _moving_inside(flat, inputs)
         inner = Program(
@@ -199,7 +199,7 @@ def _inside(program: Program, step: Instruction) -> Finding | None:
 
 
 def _moving_inside(graph: Graph, is_moving: Sequence[bool]) -> frozenset[Value]:
-    """The values of a body that depend on tangents, also by way of earlier iterations."""
+    """Return the values of a body that depend on tangents, also through earlier iterations."""
     flags = list(is_moving)
     while True:
         moving = dependent(graph, [x for x, flag in zip(graph.inputs, flags, strict=True) if flag])
@@ -213,7 +213,7 @@ def _moving_inside(graph: Graph, is_moving: Sequence[bool]) -> frozenset[Value]:
 
 
 def _finding(program: Program, element: Element, born: Element | None) -> Finding | None:
-    """What is reported of an element that is not finite, and of the NaN made of it."""
+    """Return the finding for an element that is not finite, and for the NaN made from it."""
     step, values = element.value.instruction, program.values
     assert step is not None
     kind = _kind(step, values, element)
@@ -259,7 +259,7 @@ def _finding(program: Program, element: Element, born: Element | None) -> Findin
 
 
 def _is_zero_product(program: Program, element: Element) -> bool:
-    """Whether an element is NaN because a tangent or cotangent of 0 is multiplied or divided."""
+    """Test whether an element is NaN because a zero tangent or cotangent is in a product."""
     step = element.value.instruction
     assert step is not None
     read = (program.values[value] for value in step.operands)
@@ -270,7 +270,7 @@ def _is_zero_product(program: Program, element: Element) -> bool:
 def _explanation(
     kind: str, step: Instruction, named: Instruction | None, element: Element, result: str
 ) -> str:
-    """What happens in an instruction, or in the derivative of the named one."""
+    """Describe what happens in an instruction, or in the derivative of the named one."""
     names = {"type": element.value.shape, "result": result}
     if not step.operands:
         return f"{step.op.builder_name} is NaN in the program"
@@ -281,7 +281,7 @@ def _explanation(
 
 
 def _widened(step: Instruction) -> Instruction | None:
-    """The instruction whose result a cast returns to the declared type, in the same expression."""
+    """Return the instruction whose result a cast returns to its type, in the same expression."""
     producer = step.operands[0].instruction
     if producer is None or producer.source is None or step.source is None:
         return None
@@ -317,7 +317,7 @@ def _advice(program: Program, kind: str, step: Instruction, last: Instruction) -
 
 
 def _shown_values(step: Instruction, values: dict[Value, Any], element: Element) -> dict[str, str]:
-    """The operands of an instruction at an element, and its result."""
+    """Return the operands of an instruction at an element, and its result."""
     shown = {}
     for number, operand in enumerate(step.operands):
         array = values[operand]
@@ -334,7 +334,7 @@ def _shown_values(step: Instruction, values: dict[Value, Any], element: Element)
 
 
 def _kind(step: Instruction, values: dict[Value, Any], element: Element) -> str:
-    """The kind of an instruction that makes an element infinite or NaN of finite operands."""
+    """Return how an instruction makes an element infinite or NaN from finite operands."""
     name = step.op.name
     result = wide(values[element.value])[element.index]
     operands = [_at(values[value], element.index) for value in step.operands]
@@ -356,7 +356,7 @@ def _kind(step: Instruction, values: dict[Value, Any], element: Element) -> str:
 
 
 def _is_singular(array: Any) -> bool:
-    """Whether a triangular matrix, or one of a batch, has a 0 on its diagonal."""
+    """Test whether a triangular matrix, or one of a batch, has a 0 on its diagonal."""
     is_matrix = isinstance(array, np.ndarray) and array.ndim >= 2
     if not is_matrix or array.shape[-1] != array.shape[-2]:
         return False
@@ -376,7 +376,7 @@ def _in_double(step: Instruction, values: dict[Value, Any], element: Element) ->
 
 
 def _at(array: Any, index: tuple[int, ...]) -> Any:
-    """The element of an operand of an element-wise operation; NaN where it is not one."""
+    """Return the element of an operand of an element-wise operation; NaN for other operands."""
     if not isinstance(array, np.ndarray) or array.ndim not in (0, len(index)):
         return np.nan
     array = wide(array) if element_type(array.dtype).is_inexact else array
@@ -389,10 +389,10 @@ def _at(array: Any, index: tuple[int, ...]) -> Any:
 def _underflow(
     graph: Graph, values: dict[Value, Any], step: Instruction, index: tuple[int, ...]
 ) -> tuple[Instruction, tuple[int, ...]] | None:
-    """The instruction whose result is rounded to the zero that another instruction reads."""
+    """Return the instruction whose result is rounded to the zero that another one reads."""
     pending: list[tuple[Value, tuple[int, ...] | None]] = [(x, index) for x in step.operands]
     seen = set()
-    for value, where in pending:  # which grows
+    for value, where in pending:  # the list grows
         array, maker = values[value], value.instruction
         if value in seen or maker is None or not isinstance(array, np.ndarray):
             continue

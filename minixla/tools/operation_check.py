@@ -1,7 +1,7 @@
-"""check_op: every kernel and rule of an operation against its reference.
+"""`check_op`: every kernel and rule of an operation against its reference.
 
-Each case is a cross-check with more evaluators: the ways in which programs are run, and the kernels
-of other platforms. Small arrays, other types, other attributes and special values are made of it.
+Each case is a cross-check with more evaluators: several ways to run programs, and the kernels of
+other platforms. Variants of it have small arrays, other types, other attributes and special values.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from minixla.transforms import make_graph, reference
 _SECOND = "second derivatives"
 _SHARDING = "sharding rule"
 # A part of the error message for an operation without a kernel for this machine.
-_NO_KERNEL = "there is no kernel for"
-# Parts of the error messages for derivatives that an operation does not have. All other errors of
+_NO_KERNEL = "no kernel is registered for"
+# Parts of the error messages for derivatives that an operation lacks. All other errors of
 # derivative rules are faults.
 _LACKING = ("has no derivative", "no derivative is registered", "but no reverse derivative")
 _LACKING += ("the operation has no jvp rule", "the operation has no transpose rule")
@@ -56,32 +56,33 @@ def check_op(
     variants: bool = True,
     progress: Callable[[str], None] | None = None,
 ) -> OperationReport:
-    """Checks every kernel and rule of an operation against its reference.
+    """Check every kernel and rule of an operation against its reference.
 
         report = mx.check_op(op, [(x,), ((x,), {"preserve_index": 2})])
         assert report.ok, report
 
-    What is checked: the shape rule against the arrays that the reference gives; the kernel of the
-    platform, and those of other platforms that are functions of traced values; eager and jitted
-    calls, calls inside JAX, inside `scan`, under `pmap` and `vmap` (of all operands, of each alone,
-    at each place of the batch); the text in StableHLO, read again; first derivatives in both modes
-    in all these ways and against finite differences; second derivatives against differences; and
-    the sharding rule, if one is stated, against what the reference gives for blocks.
+    The checks cover:
+    - the shape rule, against the arrays that the reference returns;
+    - the kernel of the platform, and kernels of other platforms that are functions of traced
+    values; - eager and jitted calls, and calls inside JAX, inside `scan`, and under `pmap`; -
+    `vmap` over all operands, over each operand, and with the values at each position of the batch;
+    - the StableHLO text, read again; - first derivatives in both modes, in all these ways and
+    against finite differences; - second derivatives against differences; and - the sharding rule,
+    if one is stated, against the reference's results for blocks.
 
     Args:
-        op: what `register_op` or `custom_op` gave, a class of operation, or a builder.
-        cases: tuples of arguments, or pairs of such a tuple and a dictionary of attributes.
-        order: up to which order derivatives are checked: 0, 1 or 2.
-        variants: whether each case is also tried with sizes 0 and 1, special values (NaN,
-            infinities, -0, extremes), other element types and other values of attributes, as far
-            as the operation takes them.
-        progress: called with the name of each step; default: they are shown on terminals.
+        op: the result of `register_op` or `custom_op`, a class of operation, or a builder.
+        cases: tuples of arguments, or pairs of a tuple and a dictionary of attributes.
+        order: the highest order of derivatives to check: 0, 1 or 2.
+        variants: whether to also try each case with sizes 0 and 1; special values (NaN, infinities,
+            -0, minima, maxima); and other element types and attributes that the operation accepts.
+        progress: called with the name of each step; default: steps are shown on terminals.
 
     Returns:
-        An OperationReport: `ok`, `checks`, `findings`; printed, it is a table.
+        An OperationReport: `ok`, `checks`, `findings`; it prints as a table.
 
     Raises:
-        AttributeValueError: a case is no tuple of arguments, or there is none.
+        AttributeValueError: a case is not a tuple of arguments, or the list is empty.
 
     Example:
         >>> @mx.custom_op("example.twice")
@@ -94,7 +95,7 @@ def check_op(
     is_function = progress is None or callable(progress)
     check_arguments("check_op", progress=(progress, is_function, "a function of a text, or None"))
     if not isinstance(cases, Iterable) or order not in (0, 1, 2):
-        problem, details = "cases or order are none", [f"cases: {type(cases).__name__}"]
+        problem, details = "cases or order is invalid", [f"cases: {type(cases).__name__}"]
         advice = "Give a list of cases, check_op(op, [(x,)]), and an order of 0, 1 or 2."
         raise explain(
             AttributeValueError, "check_op", problem, [*details, f"order: {order!r}"], advice
@@ -102,7 +103,7 @@ def check_op(
     cases_given = list(map(_case, cases))
     if not cases_given:
         advice = "Give tuples of arguments: check_op(op, [(x,)])."
-        raise explain(AttributeValueError, "check_op", "there is no case", (), advice)
+        raise explain(AttributeValueError, "check_op", "the list of cases is empty", (), advice)
     report = OperationReport(name, [], [])
     checks: list[tuple[str, Callable[[], None]]] = []
     check = partial(_checked, report, op, call)
@@ -122,13 +123,13 @@ def check_op(
 
 
 def _function_of(op: Any) -> tuple[Callable[..., Any], str]:
-    """What applies an operation, and its name."""
+    """Return the function that applies an operation, and its name."""
     if isinstance(op, type) and issubclass(op, Operation):
         return (lambda *args, **attributes: op(**attributes)(*args)), op.builder_name
     call = getattr(op, "wrapper", op)
     if not callable(call):
-        advice = "Give what mx.register_op gave, a class of operation or its function."
-        raise explain(AttributeValueError, "check_op", f"{op!r} is no operation", (), advice)
+        advice = "Give the result of mx.register_op, a class of operation or its function."
+        raise explain(AttributeValueError, "check_op", f"{op!r} is not an operation", (), advice)
     return call, getattr(call, "__name__", str(op))
 
 
@@ -136,7 +137,7 @@ def _case(case: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     is_pair = isinstance(case, (tuple, list)) and len(case) == 2 and isinstance(case[1], Mapping)
     arguments, attributes = case if is_pair else (case, {})
     if not isinstance(arguments, (tuple, list)):
-        problem = f"a case is no tuple of arguments: {type(arguments).__name__}"
+        problem = f"a case is not a tuple of arguments: {type(arguments).__name__}"
         advice = "Write (x, y), or ((x, y), {'attribute': value})."
         raise explain(AttributeValueError, "check_op", problem, (), advice)
     numbers = jax.tree.map(lambda x: x if hasattr(x, "dtype") else np.asarray(x), tuple(arguments))
@@ -153,7 +154,7 @@ def _checked(
     order: int,
     is_variant: bool = False,
 ) -> None:
-    """Enters what the checks of one case give."""
+    """Add the results of the checks of one case to a report."""
 
     def function(*args: Any) -> Any:
         return call(*args, **attributes)
@@ -172,7 +173,7 @@ def _checked(
         if not is_variant or _is_fault(error):
             enter(REFERENCE, FAILED, _first_line(error))
         return
-    except Exception as error:  # the author's function may raise anything
+    except Exception as error:  # the author's function may raise any error
         enter(REFERENCE, FAILED, f"{type(error).__name__}: {_first_line(error)}")
         return
     more = dict(by_kernels(op)) if is_variant else {**WAYS, **dict(by_kernels(op))}
@@ -180,7 +181,7 @@ def _checked(
         with np.errstate(all="ignore"):
             options: Any = {"gradients": order > 0, "evaluators": more}
             found = cross_check(function, *arguments, **options, progress=lambda _: None)
-    except Exception as error:  # a kernel's or rule's, which is what is looked for
+    except Exception as error:  # an error of a kernel or rule, which the check looks for
         enter("cross_check", FAILED, f"{type(error).__name__}: {_first_line(error)}")
         return
     report.findings += [finding for finding in found.findings if finding.kind not in FAULTS]
@@ -202,7 +203,7 @@ def _checked(
         except DerivativeError as error:
             is_lacking = any(reason in str(error) for reason in _LACKING)
             enter(_SECOND, "not run" if is_lacking else FAILED, _first_line(error))
-        except Exception as error:  # a rule may raise anything
+        except Exception as error:  # a rule may raise any error
             enter(_SECOND, FAILED, f"{type(error).__name__}: {_first_line(error)}")
 
 
@@ -214,7 +215,7 @@ def _verdict_of_call(function: Callable[..., Any], arguments: Sequence[Any]) -> 
     """Return whether a function accepts the arguments, and its error if it does not."""
     try:
         function(*arguments)
-    except Exception as error:  # the author's function may raise anything
+    except Exception as error:  # the author's function may raise any error
         return FAILED, f"{type(error).__name__}: {_first_line(error)}"
     return "ok", ""
 
@@ -222,7 +223,7 @@ def _verdict_of_call(function: Callable[..., Any], arguments: Sequence[Any]) -> 
 def _sharding_verdict(
     op: RegisteredOperation, function: Callable[..., Any], arguments: Sequence[Any]
 ) -> tuple[str, str]:
-    """Whether the sharding rule that an operation states holds, and what does not."""
+    """Return the verdict on an operation's sharding rule, and what is wrong."""
     for step in make_graph(function)(*arguments).instructions:
         if isinstance(step.op, op.operation):
             shapes = [value.shape for value in step.operands]
@@ -237,7 +238,7 @@ def _sharding_verdict(
 
 
 def _is_fault(error: MinixlaError) -> bool:
-    """Whether an error says that parts of the operation do not fit, and not the arguments."""
+    """Test whether an error is about parts of the operation that do not match, not arguments."""
     return "than is declared" in str(error)
 
 
@@ -253,16 +254,16 @@ def _by_evaluator(report: CrossCheckReport) -> dict[str, list[Row]]:
 
 
 def _verdict(evaluator: str, rows: Sequence[Row]) -> tuple[str, str]:
-    """The worst verdict of some values, and why."""
+    """Return the worst verdict on some values, and the reason."""
     bad = [row for row in rows if row.verdict in BAD]
     if bad:
         return bad[0].verdict, f"{bad[0].value}: {bad[0].note}".rstrip(": ")
     left = [row for row in rows if row.verdict == "not run"]
     if not left:
         return "ok", ""
-    # StableHLO's interpreter does not know everything; the others must run what is there.
+    # StableHLO's interpreter lacks some operations; the others must run everything.
     reasons = [_NO_KERNEL, "has no derivative"]
-    # A kernel of another platform may call code that is only there.
+    # A kernel of another platform may call code that exists only there.
     if evaluator.startswith("kernel "):
         reasons += ["XLA has no code for the target", "has no program for the platform"]
     is_lacking = evaluator in ("interpreter", "all", "finite differences") or any(

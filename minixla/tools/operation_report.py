@@ -1,4 +1,4 @@
-"""What check_op found: a line for each case and evaluator."""
+"""The report of `check_op`, with a line for each case and evaluator."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from minixla.tools import reports
 from minixla.tools.reports import Finding
 
 FAILED = "fails"
-#: A NaN on which all agree does not fail an operation: arguments may be outside its domain.
+#: A NaN on which all agree is not a failure: arguments may be outside the domain.
 BAD = tuple(verdict for verdict in reports.BAD if verdict != "NaN")
 
 
 class Check(NamedTuple):
-    """What one check of one case gave.
+    """The result of one check of one case.
 
     Attributes:
-        case: which case, and how it was varied.
+        case: the case, and its variation.
         check: an evaluator, or `second derivatives`, `sharding rule`, `reference`.
         ulp: the largest error of all values, in units of the last place.
         verdict: "ok", "parts", "inaccurate", "fails" or "not run".
-        note: why.
+        note: the reason.
     """
 
     case: str
@@ -34,12 +34,12 @@ class Check(NamedTuple):
 
 @dataclass(repr=False, eq=False)
 class OperationReport(Report):
-    """The outcome of `check_op`; printed, it is a table.
+    """The outcome of `check_op`; it prints as a table.
 
     Attributes:
-        name: of the operation.
+        name: the name of the operation.
         checks: a Check for each case and evaluator.
-        findings: a Finding for each place where evaluators part.
+        findings: a Finding for each place where evaluators disagree.
     """
 
     name: str
@@ -48,11 +48,11 @@ class OperationReport(Report):
 
     @property
     def ok(self) -> bool:
-        """Whether all who could be asked agree with the reference."""
+        """True if all evaluators that could run agree with the reference."""
         return not any(check.verdict in BAD for check in self.checks)
 
     def _shown(self) -> tuple[str, list[Table], list[str]]:
-        """Checks that went well are one line for each evaluator."""
+        """Show passed checks as one line for each evaluator."""
         lines: dict[Any, list[Check]] = {}
         for check in self.checks:
             is_bad = check.verdict in BAD

@@ -1,4 +1,4 @@
-"""Other arguments and attributes made of those of a case."""
+"""Variants of a case: other arguments and attributes, derived from it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from minixla.core.element_types import ELEMENT_TYPES
 from minixla.extension.attribute_types import EnumerationKind, TypeKind
 from minixla.tools.comparison import real_part_info
 
-#: Where a case is varied in element types, those that are tried.
+#: The element types to try if a case varies them.
 _TYPES = ("f16", "bf16", "f32", "f64", "s8", "s32", "u8", "pred", "c64")
 
 
 def variants_of(
     op: Any, arguments: tuple[Any, ...], attributes: dict[str, Any]
 ) -> Iterator[tuple[str, tuple[Any, ...], dict[str, Any]]]:
-    """What a variant is called, its arguments and attributes."""
+    """Yield the name, arguments and attributes of each variant."""
 
     def changed(change: Callable[[np.ndarray], Any]) -> tuple[Any, ...]:
         return jax.tree.map(lambda x: change(np.asarray(x)), arguments)
@@ -44,7 +44,7 @@ def variants_of(
 
 
 def _special(array: np.ndarray) -> np.ndarray:
-    """An array of the same shape and type that holds special values."""
+    """Return an array of the same shape and type that holds special values."""
     if array.dtype.kind == "b":
         return ~array
     if array.dtype.kind in "iu":

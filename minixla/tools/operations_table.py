@@ -1,4 +1,4 @@
-"""The table of operations and their rules, read off the registry."""
+"""The table of operations and their rules, from the registry."""
 
 import argparse
 import json
@@ -15,7 +15,7 @@ from minixla_ops.programs.lowering import Lowered
 
 
 class Row(NamedTuple):
-    """One entry and what is there for it; an empty cell is a rule that is missing.
+    """One entry and its rules; an empty cell is a missing rule.
 
     A cell such as `zero: piecewise constant` or `none: ...` holds a reason after its colon.
     """
@@ -36,7 +36,7 @@ class Row(NamedTuple):
     source: str
 
 
-# What members of a family must give for a rule that they inherit from it.
+# Attributes that a member of a family must define for a rule that it inherits.
 _NEEDED = {
     **dict.fromkeys((Unary.jvp, Unary.vjp), "derivative"),
     **dict.fromkeys((Binary.jvp, Binary.vjp), "derivatives"),
@@ -46,7 +46,7 @@ _NEEDED = {
 
 
 def _has(operation: type[Operation], rule: str) -> bool:
-    """Whether the operation has a rule that works, its own or its family's."""
+    """Test whether the operation has a working rule, its own or its family's."""
     defined = getattr(operation, rule)
     needed = _NEEDED.get(defined)
     if needed is None:
@@ -56,7 +56,7 @@ def _has(operation: type[Operation], rule: str) -> bool:
 
 
 def _cells(operation: type[Operation]) -> dict[str, str]:
-    """What is known of an operation, by column; nothing where a rule is missing."""
+    """Return the cells of an operation by column; "" for a missing rule."""
     missing = {rule: f"none: {reason}" for rule, reason in operation.missing_rules.items()}
     form = operation.stablehlo_name or ("decomposed" if operation.has_rule("stablehlo") else "")
     if operation.stablehlo is Lowered.stablehlo and _has(operation, "stablehlo"):
@@ -108,7 +108,7 @@ def _sharding(operation: type[Operation]) -> str:
 
 
 def operation_rows() -> list[Row]:
-    """A row for each entry of XLA's page, in its order; behind them those of other operations."""
+    """Return a row for each entry of XLA's page, in its order, and then for other operations."""
     members: dict[str, list[type[Operation]]] = {}
     for operation in REGISTRY.values():
         for name in operation.spec_names or [operation.name]:
@@ -124,7 +124,7 @@ def operation_rows() -> list[Row]:
 
 
 def _row(entry: Entry, operations: Sequence[type[Operation]]) -> Row:
-    # What several operations of one entry have: empty where one of them lacks it.
+    # The rules that all operations of one entry have; a cell is empty if one of them lacks it.
     tables = list(map(_cells, operations))
     columns = {column: dict.fromkeys(x[column] for x in tables) for column in _cells(Operation)}
     cells = {
@@ -135,7 +135,7 @@ def _row(entry: Entry, operations: Sequence[type[Operation]]) -> Row:
 
 
 def show(options: argparse.Namespace) -> int:
-    """Prints the table as text, as a JSON list of objects, or as a page."""
+    """Print the table as text, as a JSON list of objects, or as a page."""
     rows = operation_rows()
     if options.json:
         print(json.dumps([row._asdict() for row in rows], indent=1))
@@ -147,7 +147,7 @@ def show(options: argparse.Namespace) -> int:
 
 
 def _noted(rows: Sequence[Row]) -> tuple[list[list[str]], list[str]]:
-    """The cells with reasons replaced by numbers of notes, and the notes."""
+    """Return the cells with reasons replaced by numbers of notes, and the notes."""
     notes: dict[str, int] = {}
 
     def short(cell: Any) -> str:
@@ -162,28 +162,28 @@ _HEADER = [name.replace("_", " ") for name in Row._fields]
 _PAGE = """# Operations
 
 Written by `python -m minixla ops --markdown > docs/operations.md` from the registry of operations.
-The entries and their numbers are those of XLA's operation semantics; those from 154 on are none of
-XLA's, but operations that the array library is made of.
+The entries and their numbers are those of XLA's operation semantics. Entries from 154 on are other
+operations that the array library uses.
 
-- *stablehlo*: the operation's name there; *decomposed*: it is written as several operations.
-- *jvp*: *linear*: the tangent is the operation itself, of tangents.
-- *reverse*: *vjp*: a rule of its own; *transpose*: of the linear operation; *transposed jvp*: the
+- *stablehlo*: the operation's StableHLO name; *decomposed*: it is written as several operations.
+- *jvp*: *linear*: the tangent is the operation itself, applied to tangents.
+- *reverse*: *vjp*: a separate rule; *transpose*: of the linear operation; *transposed jvp*: the
   forward rule, transposed.
-- *batch*: *rule*: over the whole batch at once; *loop*: its members one by one.
-- *sharding*: *rule*: which dimensions of operands and results are split together; *program*: what
-  follows from the rules of the operations that it runs; *none*: how one lies says nothing of the
-  others.
-- *tpu*, *gpu*: for which element types XLA has no code there (docs/platforms.md). Programs that
-  meet on channels (Send, Recv and theirs) are those of several processes, not of jit.
-- *zero* and *none*: the derivative is zero, or there is no such rule, for the reason in the note.
+- *batch*: *rule*: over the whole batch at once; *loop*: one batch element at a time.
+- *sharding*: *rule*: the dimensions of operands and results that are sharded together; *program*:
+  follows from the rules of the operations that it runs; *none*: shardings do not constrain each
+  other.
+- *tpu*, *gpu*: the element types for which XLA has no code there (docs/platforms.md). Programs that
+  communicate over channels (Send, Recv and related) are for several processes, not for jit.
+- *zero* and *none*: the derivative is zero, or the rule does not exist, for the reason in the note.
 - *built by*: *dump-only* instructions are internal to XLA; programs with them are read, printed
-  and run, and their builders refuse.
+  and run, and their builders raise an error.
 
 """
 
 
 def as_markdown(rows: Sequence[Row]) -> str:
-    """The table as the page docs/operations.md."""
+    """Return the table as the page docs/operations.md."""
     table, notes = _noted(rows)
     lines = [_HEADER, ["---"] * len(_HEADER), *table]
     body = [f"| {' | '.join(row)} |" for row in lines]

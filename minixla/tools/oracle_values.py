@@ -1,9 +1,9 @@
-"""What evaluators make of programs, and who is wrong about an instruction.
+"""Results of evaluators for programs, and the search for what is wrong about an instruction.
 
-Whoever is near the program in double is of one camp; the others are of one camp where they agree.
-The largest camp is right, and what only the others use is suspected. StableHLO's interpreter and
-XLA read the same StableHLO text: off together, they are one voice, and XLA's translation of the HLO
-text is asked too, which the StableHLO text has no part in.
+Evaluators that are near the program in double form one camp. Others form a camp if they agree. The
+largest camp is right, and rules that only the others use are suspected. StableHLO's interpreter and
+XLA read the same StableHLO text, so if both are off they count as one vote. Then XLA's translation
+of the HLO text, which does not use the StableHLO text, is evaluated as well.
 """
 
 import contextlib
@@ -22,18 +22,18 @@ from minixla.tools.evaluators import REFERENCE, Evaluator, EvaluatorDied, NotEva
 from minixla.tools.reports import Finding
 from minixla.tools.rounding import Measured
 
-#: What an evaluator makes of a program: its results, or why there are none.
+#: An evaluator's results for a program, or the reason why they are missing.
 Opinion = list[np.ndarray] | str
 
 
 class Death(str):
-    """The reason why there are no results: the program ended the process of an evaluator."""
+    """The reason why results are missing: the program ended the process of an evaluator."""
 
     __slots__ = ()
 
 
 def evaluate(evaluator: Evaluator, graph: Graph, operands: Sequence[Any]) -> list[np.ndarray]:
-    """What an evaluator gives for each output; NotEvaluated where it cannot be asked."""
+    """Return an evaluator's outputs; raise NotEvaluated if it cannot run the graph."""
     try:
         found = evaluators.loaded(evaluator.function)(graph, list(operands))
     except EvaluatorDied:
@@ -47,15 +47,15 @@ def evaluate(evaluator: Evaluator, graph: Graph, operands: Sequence[Any]) -> lis
     is_list = isinstance(found, Iterable)
     results = list(map(np.asarray, found)) if is_list else []
     texts = list(map(_in_words, results)) if is_list else [repr(found)]
-    # What is no array of fixed size is not looked at.
+    # Only arrays of fixed size are compared.
     wanted = [str(value.shape) if graph_parts.is_array(value) else None for value in graph.outputs]
     pairs = zip(texts, wanted, strict=False)
     if len(texts) == len(wanted) and all(w in (None, g) for g, w in pairs):
         return results
-    problem = f"evaluator {evaluator.name!r} gives other results than the graph has"
+    problem = f"the results of evaluator {evaluator.name!r} do not match the graph"
     shapes = ", ".join(map(str, graph.output_shapes))
-    advice = "It returns an array for each output, of its type and shape; where it cannot, it "
-    advice += "raises NotImplementedError."
+    advice = "It must return an array for each output, of its type and shape, or raise "
+    advice += "NotImplementedError."
     texts = [f"evaluator: {', '.join(texts)}", f"graph: {shapes}"]
     raise explain(TransformError, "cross_check", problem, texts, advice)
 
@@ -68,24 +68,24 @@ def _in_words(array: np.ndarray) -> str:
 
 
 class Opinions:
-    """Evaluators, who read equal programs once and judge equal instructions once."""
+    """Evaluators that compile equal programs once and judge equal instructions once."""
 
     def __init__(self, asked: Sequence[Evaluator], say: Callable[[str], None]) -> None:
-        self.say = say  # what is under way
+        self.say = say  # reports the current step
         self.evaluators = tuple(asked)
-        #: Who reads the StableHLO form.
+        #: The evaluators that read the StableHLO form.
         self.readers = frozenset(evaluator.name for evaluator in asked if evaluator.reads_stablehlo)
         self._graphs: dict[Graph, Graph] = {}
-        #: What has been found of instructions.
+        #: The findings about instructions.
         self.judgements: dict[Any, Finding | None] = {}
 
     def ask(self, evaluator: Evaluator, graph: Graph, operands: Sequence[Any]) -> list[np.ndarray]:
-        """What an evaluator gives; NotEvaluated where it cannot be asked."""
-        # Of equal programs the first: XLA has compiled it.
+        """Return an evaluator's results; raise NotEvaluated if it cannot run the graph."""
+        # Among equal programs use the first, which XLA has compiled.
         return evaluate(evaluator, self._graphs.setdefault(graph, graph), operands)
 
     def everywhere(self, graph: Graph, operands: Any, what: str) -> dict[str, Opinion]:
-        """What each evaluator but the reference gives, or why there is nothing."""
+        """Return the results of each evaluator except the reference, or why they are missing."""
         answers: dict[str, Opinion] = {}
         for evaluator in self.evaluators:
             if evaluator.name != REFERENCE:
@@ -98,7 +98,7 @@ class Opinions:
         return answers
 
     def judged(self, step: Instruction, operands: Any, is_new: bool = True) -> Finding | None:
-        """Who is wrong about an instruction on some operands; unless it may be new, as known."""
+        """Find what is wrong about an instruction on some operands; if not `is_new`, look it up."""
         program = graph_parts.alone_at(step, operands)
         if program is None:
             return None
@@ -108,7 +108,7 @@ class Opinions:
         return self.judgements.get(key)
 
     def with_wrong_reference(self) -> set[str]:
-        """The names of the operations whose reference rule is suspected so far."""
+        """Return the names of the operations whose reference rule is suspected so far."""
         found = ((key[0], finding) for key, finding in self.judgements.items() if finding)
         wrong = (graph for graph, finding in found if "reference rule" in finding.suspects)
         return {graph.instructions[-1].op.builder_name for graph in wrong}
@@ -152,7 +152,7 @@ class Opinions:
 def _odd_operands(
     step: Instruction, operands: Sequence[Any], index: tuple[int, ...], suspects: tuple[str, ...]
 ) -> tuple[str, str] | None:
-    """The kind and the reason of a difference that the operands of an element explain."""
+    """Return the kind and reason of a difference that an element's operands explain."""
     arrays = [x for x in operands if isinstance(x, np.ndarray) and x.ndim in (0, len(index))]
     if not step.op.is_elementwise or not arrays:
         return None
@@ -162,7 +162,7 @@ def _odd_operands(
         if array.dtype.kind == "f" and array.dtype.itemsize >= 4:
             number = abs(array[index if array.ndim else ()])
             if 0 < number < np.finfo(array.dtype).smallest_normal:
-                return "underflow", "XLA:CPU takes subnormal numbers for zero"
+                return "underflow", "XLA:CPU treats subnormal numbers as zero"
     return None
 
 
@@ -173,7 +173,7 @@ def _digest(operand: Any) -> Any:
 
 
 class _Opinion(NamedTuple):
-    """What an evaluator makes of one instruction, and how far the worst result is off."""
+    """An evaluator's results for one instruction, and the error of the worst one."""
 
     results: list[np.ndarray]
     output: int
@@ -184,24 +184,24 @@ class _Opinion(NamedTuple):
         return self.comparison.excess
 
     def agrees(self, other: "_Opinion") -> bool:
-        """Whether two that are off are much nearer to each other than to the truth."""
+        """Test whether two that are off are much nearer to each other than to the truth."""
         ours, theirs = self.results[self.output], other.results[self.output]
         apart = comparison.compared(ours, comparison.wide(theirs), np.ones(ours.shape)).error
         return apart <= self.comparison.error / 8 and apart < np.inf
 
 
 def _suspects(asked: dict[str, _Opinion], readers: frozenset[str]) -> tuple[str, ...]:
-    """What is wrong, by majority; all who may be where there is none."""
+    """Return what is wrong, by majority; without a majority, everything that may be."""
     camps = _camps(asked, readers)
-    # Those who read one text have one voice.
+    # Evaluators that read one text have one vote.
     votes = [len(camp) - max(len(readers.intersection(camp)) - 1, 0) for camp in camps]
     votes[0] += REFERENCE not in camps[0]  # the reference's rules in double are of this camp
     winners = [camp for camp, vote in zip(camps, votes, strict=True) if vote == max(votes)]
     wrong = [camp for camp in camps if len(winners) > 1 or camp is not winners[0]]
-    # Who is near the program in double is near what the reference's rules compute.
+    # An evaluator near the program in double is near the result of the reference's rules.
     suspects = ["reference rule"] * (camps[0] in wrong)
     for camp in wrong:
-        # What its members may have wrong in common, or each alone.
+        # A fault that its members may share, or that each may have.
         alike = readers.intersection(camp)
         names = dict.fromkeys(alike, "StableHLO form") if len(alike) > 1 else {}
         suspects += ["StableHLO form"] * (len(readers) == len(alike) == 1)
@@ -210,7 +210,7 @@ def _suspects(asked: dict[str, _Opinion], readers: frozenset[str]) -> tuple[str,
 
 
 def _camps(asked: dict[str, _Opinion], readers: frozenset[str]) -> list[list[str]]:
-    """Who agrees with whom; the first are those who are near the truth."""
+    """Return groups of evaluators that agree; the first group is near the truth."""
     camps = [[name for name, opinion in asked.items() if opinion.excess <= 1]]
     for name, opinion in asked.items():
         if opinion.excess > 1:

@@ -1,6 +1,6 @@
-"""What colours the nodes of a program's picture: costs, layouts, NaN, errors.
+"""Overlays that color the nodes of a program's picture: costs, shardings, NaN, errors.
 
-Of programs that are run within another, costs are those of one run.
+Costs of programs that run within another one are those of one run.
 """
 
 import sys
@@ -26,13 +26,13 @@ from minixla.tools.rounding import declared_values, in_double
 
 @dataclass(frozen=True)
 class Overlay:
-    """A colour for each node of which something is known.
+    """A color for each node with a known value.
 
     Attributes:
-        name: what it shows.
+        name: its title.
         values: a number or a word for each node, by its name.
-        colors: the colour of each word; of numbers the colours up to a bound, in order, or nothing
-            for colours from white to red.
+        colors: the color of each word; for numbers, the colors up to a bound, in order, or empty
+            for colors from white to red.
     """
 
     name: str
@@ -44,13 +44,13 @@ class Overlay:
         return max(map(float, self.values.values()), default=0.0) or 1.0
 
     def shown(self, value: float | str) -> str:
-        """A value as viewers write it."""
+        """Return a value as viewers write it."""
         if isinstance(value, str):
             return value
         return shown_number(value) if value < _LARGEST else "inf"
 
     def color(self, value: float | str) -> str:
-        """The colour of a value, as CSS has it."""
+        """Return the color of a value in CSS form."""
         if isinstance(self.colors, Mapping):
             return self.colors[str(value)]
         if self.colors:
@@ -62,14 +62,14 @@ class Overlay:
 _GREEN, _YELLOW, _ORANGE, _RED = "#c8e6c9", "#fff3b0", "#ffcc80", "#ef9a9a"
 _LAYOUTS = ("#bbdefb", "#c8e6c9", "#ffe0b2", "#e1bee7", "#b2dfdb", "#f8bbd0", "#dcedc8", "#d7ccc8")
 _WHOLE = "#eeeeee"
-#: By severity: where several runs of a program differ, the worst counts.
+#: By severity: if several runs of a program differ, the worst counts.
 _SPECIAL = {
     "infinity": _YELLOW,
     "infinity is made here": "#ffd54f",
     "NaN": _ORANGE,
     "NaN is made here": "#e57373",
 }
-#: The kinds that `Finding` tells apart, the worst first.
+#: The kinds of a `Finding`, the worst first.
 _FINDINGS = {"rule": _RED, "derivative": "#ce93d8"}
 _FINDINGS |= dict.fromkeys(
     ("invalid", "zero times infinity", "division by zero", "overflow", "cast out of range"),
@@ -77,13 +77,13 @@ _FINDINGS |= dict.fromkeys(
 )
 _FINDINGS |= {"underflow": _ORANGE, "cancellation": _ORANGE, "decision": _YELLOW}
 _FINDINGS |= {"compiler": _WHOLE}
-#: JSON has no infinity: this stands for it.
+#: JSON has no infinity, so this replaces it.
 _LARGEST = sys.float_info.max
 _ULPS = ((0.5, _GREEN), (8.0, "#e6ee9c"), (64.0, _YELLOW), (4096.0, _ORANGE), (_LARGEST, _RED))
 
 
 def cost_overlays(parts: Sequence[Part]) -> list[Overlay]:
-    """The arithmetic of each instruction, and the bytes that it reads and writes."""
+    """Return the arithmetic of each instruction, and the bytes that it reads and writes."""
     steps = [pair for part in parts for pair in _named_steps(part)]
     costs = {name: instruction_cost(step) for name, step in steps}
     flops = {name: cost.flops + cost.transcendentals for name, cost in costs.items()}
@@ -95,7 +95,7 @@ def cost_overlays(parts: Sequence[Part]) -> list[Overlay]:
 
 
 def layout_overlays(parts: Sequence[Part]) -> list[Overlay]:
-    """How values lie over devices, and the bytes that each device has; nothing without a mesh."""
+    """Return the sharding of values, and the bytes on each device; nothing without a mesh."""
     layouts: dict[str, float | str] = {}
     held: dict[str, float | str] = {}
     for part in parts:
@@ -118,7 +118,7 @@ def _local_bytes(value: Value, sharding: TensorSharding | None) -> int:
 
 
 def nan_overlay(parts: Sequence[Part], operands: Sequence[np.ndarray]) -> Overlay:
-    """Where NaN and infinities are, and where they are made, by the reference."""
+    """Return where NaN and infinities are, and where they begin, by the reference."""
     marks: dict[str, float | str] = {}
     ranks = {word: rank for rank, word in enumerate(_SPECIAL)}
 
@@ -150,18 +150,18 @@ def _has(is_special: Callable[[Any], Any], value: Any) -> bool:
 def error_overlays(
     parts: Sequence[Part], operands: Sequence[np.ndarray], opinions: Opinions
 ) -> tuple[list[Overlay], list[str]]:
-    """The errors that `cross_check` measures, at every instruction: an overlay for each evaluator.
+    """Return the errors that `cross_check` measures, at every instruction, for each evaluator.
 
-    An error is that of a program from its inputs on, in units of the last place against double. A
-    program that is run within another has the inputs there that the reference gives it.
+    An error accumulates from the program's inputs on, in units of the last place against double. A
+    program that runs within another one has the inputs that the reference gives it there.
 
     Args:
         parts: the program.
         operands: its arguments.
-        opinions: whom to ask.
+        opinions: the evaluators.
 
     Returns:
-        The overlays, and why there is none of an evaluator.
+        The overlays, and the reason for each that is missing.
     """
     errors: dict[str, dict[str, float | str]] = {}
     refusals: dict[str, str] = {}
@@ -192,14 +192,14 @@ def error_overlays(
 def finding_overlays(
     parts: Sequence[Part], report: CrossCheckReport
 ) -> tuple[list[Overlay], list[str]]:
-    """What a cross-check found: errors of results and where they begin, and what is wrong there.
+    """Return what a cross-check found: errors of results, where they begin, and what is wrong.
 
     Args:
         parts: the program that was checked.
-        report: of the check.
+        report: the report of the check.
 
     Returns:
-        An overlay of errors, one of kinds of findings, and the findings that are of no node.
+        An overlay of errors, one of kinds of findings, and the findings without a node.
     """
     names = {part.name_of(n) for part in parts for n in range(len(part.graph.instructions))}
     errors: dict[str, float] = {}
@@ -226,7 +226,7 @@ def finding_overlays(
 
 
 def _output_names(part: Part) -> list[str]:
-    """The names of the nodes that make a program's outputs."""
+    """Return the names of the nodes that compute a program's outputs."""
     made = {part.graph.inputs[n]: part.input_name(n) for n in range(len(part.graph.inputs))}
     made |= {value: name for name, step in _named_steps(part) for value in step.results}
     return [made[value] for value in part.graph.outputs]
@@ -244,10 +244,10 @@ _Look = Callable[[Part, Mapping[Value, Any], Sequence[Any]], None]
 
 
 def _follow(parts: Sequence[Part], operands: Sequence[Any], look: _Look) -> None:
-    """Shows the values of each run of each part, as the reference gives them."""
+    """Call `look` with the reference's values for each run of each part."""
     by_path = {part.path: part for part in parts}
     pending: list[tuple[Part, Sequence[Any]]] = [(parts[0], operands)]
-    for part, arguments in pending:  # which grows
+    for part, arguments in pending:  # the list grows
         values = declared_values(part.graph, arguments)
         look(part, values, arguments)
         for name, step in _named_steps(part):

@@ -1,7 +1,7 @@
-"""A program as nodes that viewers show: those that its instructions run are opened within it.
+"""A program as nodes for viewers; programs that its instructions run are opened within it.
 
-A node is an instruction, an input of a program or its results. Nodes stand in groups: by function
-and line of the user's program, and within an instruction those of the programs that it runs.
+A node is an instruction, an input of a program or its results. Nodes are grouped by function and
+line of the user's program. Within an instruction, nodes of the programs that it runs form groups.
 """
 
 import os
@@ -14,23 +14,23 @@ from minixla.core.operation import shown_attribute
 from minixla.core.shapes import Shape
 from minixla.tools.costs import instruction_cost
 
-#: Of programs with more nodes, each program that is run in several places is opened in the first.
+#: With more nodes, each program that runs in several places is opened only in the first one.
 _MOST_NODES = 20_000
 _MOST_GROUPS = 60
 _MOST_ELEMENTS = 16
 
 
 class Node(NamedTuple):
-    """What viewers show as one box.
+    """A box in a viewer.
 
     Attributes:
         id: its name in the picture, such as `4` or, in a program that instruction 4 runs, `4.0.2`.
-        label: what it is: `dot_general`, `args[0]['w']` (`input 0` if no path is known), `results`.
-        groups: those around it, the outermost first.
-        attributes: what is said of it, by name.
-        reads: for each operand the node that makes it and which of its results that is, and what
-            the operand is called.
-        shapes: of its results.
+        label: its title: `dot_general`, `args[0]['w']` (`input 0` if no path is known), `results`.
+        groups: the groups around it, the outermost first.
+        attributes: its properties, by name.
+        reads: for each operand, the node that computes it, the index of the result of that node,
+            and the operand's name.
+        shapes: the shapes of its results.
         step: the instruction, if it is one.
     """
 
@@ -44,13 +44,13 @@ class Node(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A program in a place where it is opened.
+    """A program at a place where it is opened.
 
     Attributes:
-        path: what its nodes' names begin with.
+        path: the prefix of the names of its nodes.
         graph: the program.
-        groups: those around its nodes.
-        owner: the node of the instruction that runs it, or nothing.
+        groups: the groups around its nodes.
+        owner: the node of the instruction that runs it, or "".
     """
 
     path: str
@@ -59,15 +59,15 @@ class Part(NamedTuple):
     owner: str = ""
 
     def name_of(self, number: int) -> str:
-        """The name of the node of an instruction, by its number."""
+        """Return the name of the node of an instruction, given its index."""
         return f"{self.path}{number}"
 
     def input_name(self, number: int) -> str:
-        """The name of the node of an input."""
+        """Return the name of the node of an input."""
         return f"{self.path}input{number}"
 
     def inner(self, number: int) -> Iterator["Part"]:
-        """The programs that an instruction runs, opened within it."""
+        """Yield the programs that an instruction runs, opened within it."""
         step = self.graph.instructions[number]
         if step.op.is_plain:
             return
@@ -75,13 +75,13 @@ class Part(NamedTuple):
         for index, graph in enumerate(step.op.computations):
             title = f"{number} {step.op.builder_name}: {_role(step, graph)} {graph.name}"
             around = (*self.groups, *_place(step))
-            # What is nested deeply would have names that grow with the depth.
+            # Deeply nested programs would have names that grow with the depth.
             around = around if len(around) < _MOST_GROUPS else (f"within {name}",)
             groups = (*around, title.replace("/", "_"))
             yield Part(f"{name}.{index}.", graph, groups, name)
 
     def nodes(self) -> Iterator[Node]:
-        """Its nodes: inputs, instructions in order, results."""
+        """Yield its nodes: inputs, instructions in order, results."""
         made: dict[Value, tuple[str, int]] = {}
         notes = self.graph.annotations.values if self.graph.annotations else {}
         above = [(self.owner, 0, "run by")] if self.owner else []
@@ -113,16 +113,16 @@ class Part(NamedTuple):
 
 
 def opened(graph: Graph, most: int = _MOST_NODES) -> list[Part]:
-    """The program, and all that are run within it, outer before inner.
+    """Return the program and all programs that run within it, outer before inner.
 
     Args:
         graph: the program.
-        most: if there would be more nodes, a program that is run in several places is opened in
-            the first alone.
+        most: the maximum number of nodes; beyond it, a program that runs in several places is
+            opened only in the first one.
     """
     is_small, opened_ids = _node_count(graph) <= most, {id(graph)}
     parts = [Part("", graph)]
-    for part in parts:  # which grows
+    for part in parts:  # the list grows
         for number in range(len(part.graph.instructions)):
             for inner in part.inner(number):
                 if is_small or id(inner.graph) not in opened_ids:
@@ -133,13 +133,13 @@ def opened(graph: Graph, most: int = _MOST_NODES) -> list[Part]:
 
 @inner_first
 def _node_count(graph: Graph) -> int:
-    """How many nodes there are if all programs are opened wherever they are run."""
+    """Count the nodes if all programs are opened wherever they run."""
     count = len(graph.inputs) + len(graph.instructions) + 1
     return count + sum(_node_count(computation) for computation in graph.computations)
 
 
 def _place(step: Instruction) -> tuple[str, ...]:
-    """The groups of a line of the user's."""
+    """Return the groups of a user's line."""
     if step.source is None:
         return ()
     file = os.path.basename(step.source.file)
@@ -147,7 +147,7 @@ def _place(step: Instruction) -> tuple[str, ...]:
 
 
 def _role(step: Instruction, graph: Graph) -> str:
-    """The attribute that a program is, or is among."""
+    """Return the attribute that is, or contains, a program."""
     for name in step.op.fields:
         value: Any = getattr(step.op, name)
         if value is graph:
@@ -170,7 +170,7 @@ def _said_of(step: Instruction) -> dict[str, str]:
 
 
 def _text(value: Any) -> str:
-    """An attribute's value; constants by their elements."""
+    """Return an attribute's value as text; constants show their elements."""
     if not isinstance(value, Literal):
         return shown_attribute(value)
     shape: Shape = value.shape

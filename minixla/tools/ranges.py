@@ -12,7 +12,7 @@ from minixla.tools.comparison import wide
 
 
 def outside(step: Instruction, operand: Any) -> np.ndarray:
-    """Mark the elements that a cast to an integer type cannot represent; nothing of others."""
+    """Mark the elements that a cast to an integer type cannot represent; none for other steps."""
     if not isinstance(operand, np.ndarray):  # a tuple or a token
         return np.zeros((), bool)
     if step.op.name != "ConvertElementType":
@@ -30,13 +30,13 @@ def outside(step: Instruction, operand: Any) -> np.ndarray:
 
 
 def harmful_casts(graph: Graph, values: dict[Value, Any]) -> list[tuple[Instruction, np.ndarray]]:
-    """The casts out of range on which an output depends, with the marks of `outside`."""
+    """Return the casts out of range that an output depends on, with the marks of `outside`."""
     harmful = []
     for number, step in enumerate(graph.instructions):
         marks = outside(step, values[step.operands[0]]) if len(step.operands) == 1 else None
         if marks is not None and marks.any():
             result = values[step.results[0]]
-            # Another number at these places.
+            # Use other numbers at these places.
             changed = np.where(marks, np.where(result == 1, 0, 1).astype(result.dtype), result)
             later = graph.instructions[number + 1 :]
             if _depends(graph, values, later, (step.results[0], changed)):
@@ -47,7 +47,7 @@ def harmful_casts(graph: Graph, values: dict[Value, Any]) -> list[tuple[Instruct
 def _depends(
     graph: Graph, values: dict[Value, Any], steps: Sequence[Instruction], change: tuple[Value, Any]
 ) -> bool:
-    """Whether an output changes if one value is replaced by another."""
+    """Test whether an output changes if one value is replaced by another."""
     changed = dict([change])
     for step in steps:
         if changed.keys().isdisjoint(step.operands):
@@ -61,5 +61,5 @@ def _depends(
 
 
 def _bits(array: Any) -> bytes:
-    """The bits of an array, to compare arrays that may hold NaN."""
+    """Return the bits of an array, to compare arrays that may hold NaN."""
     return np.ascontiguousarray(array).tobytes()

@@ -2,8 +2,8 @@
 
 Each pass tries smaller programs, and keeps one for which it holds. A program is smaller if it has
 fewer instructions, else fewer constants and inputs, else fewer elements, else simpler numbers. So
-the passes end. What a candidate computes does not matter, and neither does whether it is valid: an
-edit that raises an error is skipped.
+the passes end. The results of a candidate do not matter, and it may be invalid: an edit that raises
+an error is skipped.
 """
 
 from __future__ import annotations

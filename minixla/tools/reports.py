@@ -19,26 +19,26 @@ KINDS = {"result": "function", "jvp": "forward derivative", "vjp": "reverse deri
 
 
 class Row(NamedTuple):
-    """One evaluator's opinion of one value."""
+    """The comparison of one evaluator's result for one value."""
 
-    value: str  # what it is: `result['loss']`, `gradient of args[0]['w']`
+    value: str  # Its name: `result['loss']`, `gradient of args[0]['w']`.
     shape: str
-    evaluator: str  # whose opinion; "all" where nobody has one
+    evaluator: str  # The evaluator's name; "all" if none computes the value.
     #: The largest error of an element, in units of the last place of its declared type, against the
     #: program in double; for integers and booleans the largest difference.
     ulp: float | None = None
-    relative: float | None = None  # the largest error in units of the largest element
-    share: float | None = None  # that of an element in units of what rounding explains there
-    bound: float | None = None  # what it explains at that element, in ulp
-    #: "ok", "parts" (the error is larger than rounding explains), "inaccurate" (it is explained,
-    #: but half of the digits are lost), "not finite" (a NaN or an infinity where the value in
-    #: double is a number or another infinity), "NaN" (all agree on NaN, and no input is NaN),
-    #: "fails" (a rule raised an error, or XLA ended its process) or "not run".
+    relative: float | None = None  # The largest error in units of the largest element.
+    share: float | None = None  # An element's error in units of the error that rounding explains.
+    bound: float | None = None  # The error that rounding explains at that element, in ulp.
+    #: "ok"; "parts", if the error is larger than rounding explains; "inaccurate", if rounding
+    #: explains it but half of the digits are lost; "not finite", if a NaN or an infinity differs
+    #: from the value in double; "NaN", if all agree on NaN and no input is NaN; "fails", if a rule
+    #: raised an error or XLA ended its process; or "not run".
     verdict: str = "not run"
-    note: str = ""  # why
+    note: str = ""  # The reason.
 
 
-#: The verdicts that a right program does not have.
+#: The verdicts that a correct program does not have.
 BAD = ("parts", "inaccurate", "not finite", "NaN", "fails")
 
 #: The kinds of findings about the program itself, on which all backends may agree.
@@ -74,35 +74,34 @@ ADVICE = {
 
 
 class Finding(NamedTuple):
-    """Where evaluators part, or digits are lost."""
+    """A place where evaluators disagree, or digits are lost."""
 
-    #: A key of ADVICE. In those of FAULTS the program is at fault, whatever runs it; "zero times
-    #: infinity" is in the derivative of an operation.
-    #: "rule" (on the same operands an evaluator gives something else), "cancellation" (each
-    #: instruction is right, but here small errors become large), "decision" (rounding decides a
-    #: comparison or a rounding to integers differently), "derivative" (a rule differs from finite
-    #: differences), "compiler" (only the compiled program as a whole differs).
+    #: A key of ADVICE. Kinds in FAULTS blame the program, on any backend; "zero times infinity" is
+    #: in the derivative of an operation. The others: "rule", if an evaluator differs on the same
+    #: operands; "cancellation", if each instruction is right but here small errors become large;
+    #: "decision", if rounding changes a comparison or a rounding to integers; "derivative", if a
+    #: rule differs from finite differences; "compiler", if only the whole compiled program differs.
     kind: str
-    program: str = "result"  # or "jvp" or "vjp"
-    #: Its number in the program, counted from 0; None for rules of transformations inside it.
+    program: str = "result"  # Or "jvp" or "vjp".
+    #: Its index in the program; None for rules of transformations inside it.
     instruction: int | None = None
-    operation: str | None = None  # its builder's name
-    shapes: str = ""  # of operands and results
-    #: What is wrong: evaluators, "reference rule", "StableHLO form", "derivative rule", "custom
-    #: rule", "batching rule".
+    operation: str | None = None  # Its builder's name.
+    shapes: str = ""  # The shapes of operands and results.
+    #: The suspected parts: evaluators, "reference rule", "StableHLO form", "derivative rule",
+    #: "custom rule", "batching rule".
     suspects: tuple[str, ...] = ()
-    element: tuple[int, ...] | None = None  # the index of the worst
-    values: dict[str, str] = {}  # what each evaluator has there
-    source: str | None = None  # the user's line
-    explanation: str = ""  # all of it in a few sentences
-    ulp: float | None = None  # the largest error there in units of the last place, where known
-    #: The instruction's name in pictures of the checked program; "" where the derivatives' is meant
-    #: or no instruction.
+    element: tuple[int, ...] | None = None  # The index of the worst element.
+    values: dict[str, str] = {}  # The value in each evaluator there.
+    source: str | None = None  # The user's line.
+    explanation: str = ""  # A summary in a few sentences.
+    ulp: float | None = None  # The largest error there in units of the last place, if known.
+    #: The instruction's name in pictures of the checked program; "" in derivatives, and
+    #: without an instruction.
     node: str = ""
-    advice: str = ""  # one sentence on what to change; default: that of the kind
+    advice: str = ""  # One sentence on what to change; default: the advice for the kind.
 
     def at(self, step: Instruction, graph: Graph, program: str) -> "Finding":
-        """It with its place: an instruction of a graph, a program of a kind."""
+        """Return the finding with its place: an instruction of a graph in a program of a kind."""
         operands = ", ".join(str(value.shape) for value in step.operands)
         shapes = f"({operands}) -> {', '.join(map(str, step.shapes))}"
         source = None if step.source is None else str(step.source)
@@ -112,12 +111,12 @@ class Finding(NamedTuple):
         return self._replace(program=program, **place)
 
     def within(self, step: Instruction, graph: Graph, inner: Graph) -> "Finding":
-        """It, found in a program that an instruction of a graph runs."""
+        """Return the finding for a program that an instruction of a graph runs."""
         if not self.node:
             return self
         around = node_name(step, graph)
         index = [n for n, computation in enumerate(step.op.computations) if computation is inner]
-        # What an operation is composed of is no program that pictures open.
+        # Pictures do not open the program of a composed operation.
         return self._replace(node=f"{around}.{index[0]}.{self.node}" if index else around)
 
     def __str__(self) -> str:
@@ -140,28 +139,28 @@ _COLUMNS = ("value", "shape", "evaluator", "ulp", "relative", "of bound", "verdi
 
 @dataclass(repr=False, eq=False)
 class CrossCheckReport(Report):
-    """The outcome of `cross_check`; printed, it is a table."""
+    """The outcome of `cross_check`; it prints as a table."""
 
-    name: str  # of the function
-    rows: list[Row]  # one for each value and evaluator
-    findings: list[Finding]  # one for each place where evaluators part or digits are lost
-    graph: Graph  # the program that was checked
-    operands: list[np.ndarray]  # its arguments
-    places: list[Finding]  # the findings, those of one error not taken together
-    #: The function and its derivatives as programs with operands, by kind, and the kinds that have
-    #: a value on which XLA may be wrong.
+    name: str  # The name of the function.
+    rows: list[Row]  # One for each value and evaluator.
+    findings: list[Finding]  # One for each place where evaluators disagree or digits are lost.
+    graph: Graph  # The checked program.
+    operands: list[np.ndarray]  # Its arguments.
+    places: list[Finding]  # The findings before those of one error are merged.
+    #: The function and its derivatives as programs with operands, by kind. Then the kinds with a
+    #: value on which XLA may be wrong.
     programs: dict[str, tuple[Graph, list[np.ndarray]]] = field(default_factory=dict)
     doubtful: Sequence[str] = ()
     settings: Settings = field(default_factory=Settings)
 
     @property
     def ok(self) -> bool:
-        """Whether two independent backends agree on every value, and no row is in `BAD`."""
+        """True if two independent backends agree on every value, and no row is in `BAD`."""
         return not self._bad() and not self._unconfirmed()
 
     @property
     def rows_of_outputs(self) -> list[list[Row]]:
-        """Those of each output of the checked program, which stand before all others."""
+        """The rows of each output of the checked program, which come before all others."""
         names = list(dict.fromkeys(row.value for row in self.rows))[: len(self.graph.outputs)]
         return [[row for row in self.rows if row.value == name] for name in names]
 
@@ -170,8 +169,8 @@ class CrossCheckReport(Report):
     ) -> Reproducer:
         """Write a script that shows an error of XLA, with the smallest program found.
 
-        The program has instructions removed, values replaced by inputs, and sizes and numbers made
-        smaller, while XLA's result differs from the reference's in the same way: a wrong value, a
+        Instructions are removed, values replaced by inputs, and sizes and numbers made smaller.
+        XLA's result must keep differing from the reference's in the same way: a wrong value, a
         NaN or an infinity, an error, or a dead process. StableHLO's interpreter must agree with the
         reference wherever it is not known to be wrong. XLA runs in a separate process.
 
@@ -189,8 +188,8 @@ class CrossCheckReport(Report):
             A Reproducer: `path`, `graph`, `operands`, `kind`, `instructions`.
 
         Raises:
-            TransformError: XLA is right on the function and on its derivatives, for example because
-                the finding is about a derivative rule, or about the program on all backends.
+            TransformError: XLA is right on the function and on its derivatives. The finding may be
+                about a derivative rule, or about the program on all backends.
             OSError: the file cannot be written.
 
         Example:
@@ -217,8 +216,8 @@ class CrossCheckReport(Report):
         return [number for number, verdict in verdicts if verdict in BAD]
 
     def _unconfirmed(self) -> list[str]:
-        """The values that fewer than two independent backends have evaluated."""
-        # Of a derivative that does not exist the only row is that of "all".
+        """Return the values that fewer than two independent backends have evaluated."""
+        # A derivative that does not exist has only a row for "all".
         backends: dict[str, set[str]] = {
             row.value: set() for row in self.rows if row.evaluator not in ("all", DIFFERENCES)
         }
@@ -239,6 +238,6 @@ class CrossCheckReport(Report):
         return f"cross_check of {self.name}: {outcome}", [table], list(map(str, self.findings))
 
     def as_dict(self) -> dict[str, Any]:
-        """The report as JSON holds it: infinities and NaN as strings."""
+        """Return the report in JSON form: infinities and NaN are strings."""
         told = {"name": self.name, "rows": self.rows, "findings": self.findings}
         return plain(told | {"ok": self.ok})

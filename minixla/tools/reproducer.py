@@ -1,6 +1,6 @@
-"""Reproducers: the smallest program found on which XLA is wrong, as a script that shows it.
+"""Reproducers: scripts that show an error of XLA with the smallest program found.
 
-The script holds everything that it needs: its last part is the text of `reproducer_script`.
+The script is self-contained: its last part is the text of `reproducer_script`.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from minixla.version import __version__
 
 _SUBJECT = "reproducer"
 _BEGIN, _END = "# BEGIN DATA\n", "# END DATA\n"
-# Loops of smaller programs may run this often in any case.
+# The minimum number of iterations that loops of smaller programs may run.
 _FEW_ITERATIONS = 100
-# How often a program runs whose results differ from run to run.
+# The number of runs of a program whose results differ from run to run.
 _RUNS = 4
 # The number of elements that a comment shows.
 _MOST_SHOWN = 16
@@ -45,7 +45,7 @@ _NOT_COUNTED = ("stablehlo.constant", "stablehlo.return", "func.return", "func.c
 _DOCSTRING = '''"""XLA is wrong on this program; run it with `python FILE`.
 
 It needs jax and numpy only. It runs PROGRAM, the StableHLO text that XLA received, on XLA and on
-StableHLO's interpreter, each in a separate process, and prints the expected results, the results
+StableHLO's interpreter, each in a separate process. It prints the expected results, the results
 when the file was written, and the results now.
 
 Exit status: 1 while XLA's results differ from EXPECTED, 0 once they agree.
@@ -92,13 +92,13 @@ def write_reproducer(
 
     Args:
         path: the file that is written; an existing one is replaced.
-        name: what the script calls the program.
-        programs: graphs with their operands, by what they are.
-        settings: how they are compiled and compared.
+        name: the name of the program in the script.
+        programs: graphs with their operands, by description.
+        settings: how to compile and compare them.
         seconds: the time after which reduction stops at the smallest program so far.
 
     Returns:
-        The program that the file holds.
+        The reproducer for the program in the file.
 
     Raises:
         TransformError: XLA is right on all of them.
@@ -146,7 +146,7 @@ def _first_difference(
 def _smallest(program: Program, kind: str, settings: Settings, seconds: float) -> Program:
     """Return the smallest program found with a difference of a kind."""
     end = time.monotonic() + seconds
-    # XLA may read memory that it has not written: then results differ from run to run.
+    # XLA may read uninitialized memory; then results differ from run to run.
     is_steady = all(difference(program, settings, kind) for _ in range(_RUNS))
 
     def holds(candidate: Program) -> bool:
@@ -160,7 +160,7 @@ def _smallest(program: Program, kind: str, settings: Settings, seconds: float) -
     if size(smallest) <= instruction_count(smallest.graph):
         return smallest
     try:
-        # Composed operations hide what they are made of.
+        # Composed operations hide their parts.
         expanded = Program(import_stablehlo(settings.text(smallest)).graph, smallest.operands)
         if not holds(expanded):
             return smallest
@@ -219,7 +219,7 @@ def script(name: str, program: Program, found: Difference, settings: Settings) -
 
 
 def _found_text(found: Difference) -> str:
-    """Return what XLA did if there are no results."""
+    """Return the error or death of XLA, if it has no results."""
     return found.outcome.message[:2000] if found.outcome.ending else ""
 
 

@@ -1,6 +1,6 @@
-"""The part of a reproducer that runs it: the text of this file is part of every file.
+"""The part of a reproducer that runs it; every reproducer contains the text of this file.
 
-It needs jax and numpy only. The reproducer's own data stand in place of the empty ones below.
+It needs jax and numpy only. A reproducer's data replace the empty data below.
 """
 
 import json
@@ -114,7 +114,7 @@ def read_result(kind: Any, carriers: Iterator[Any]) -> np.ndarray:
 
 
 def main_of(module: ir.Module) -> Any:
-    """Return the function @main of a module; ValueError if it has none."""
+    """Return the function @main of a module; raise ValueError if it is missing."""
     operation: Any
     for operation in module.body.operations:
         if operation.attributes.get("sym_name") == ir.StringAttr.get("main"):
@@ -160,7 +160,7 @@ def run_on_xla(text: str, arguments: Arrays, platform: str) -> list[np.ndarray]:
 
 
 def run_apart(way: str) -> list[np.ndarray] | str:
-    """Return the results of this file's program in another process, or why there are none."""
+    """Return the results of this file's program in another process, or why they are missing."""
     words = [sys.executable, __file__, way]
     how: dict[str, Any] = {"capture_output": True, "text": True, "timeout": SECONDS}
     how["env"] = {"XLA_FLAGS": FLAGS, **os.environ}
@@ -179,7 +179,7 @@ def run_apart(way: str) -> list[np.ndarray] | str:
 
 
 def is_equal(actual: np.ndarray, expected: np.ndarray, allowed: np.ndarray) -> bool:
-    """Test whether a result is equal to what is expected, up to the errors that are allowed."""
+    """Test whether a result equals the expected one, up to the allowed errors."""
     if (actual.dtype, actual.shape) != (expected.dtype, expected.shape):
         return False
     if "float" not in expected.dtype.name and expected.dtype.kind != "c":

@@ -1,16 +1,16 @@
-"""How far correct evaluators of a program may be apart: its values in double, and their spread.
+"""How far correct evaluators of a program may differ: its values in double, and their spread.
 
 The bound for an element is, in double,
 
-    factor * (ulp + spread) + the smallest normal number,
+    factor * (ulp + spread) + the smallest normal number.
 
-where `ulp` is the distance of two neighbours of the declared type there, and `spread` how far the
-element moves when every instruction that rounds is disturbed at random, by one unit of its type's
-precision times the square root of its number of operations for an element (Monte Carlo arithmetic,
-D. S. Parker 1997), in as many samples as explain an error, and at most six. So what a program does
-to rounding errors is measured on the program, by the reference, and not guessed. The factor leaves
-room for elementary functions of few ulp and for sums in another order. The last term: XLA:CPU takes
-numbers below it for zero.
+`ulp` is the distance of two neighbours of the declared type there. `spread` is how far the element
+moves when every instruction that rounds is disturbed at random. A disturbance is one unit of the
+type's precision times the square root of the number of operations for an element (Monte Carlo
+arithmetic, D. S. Parker 1997). There are as many samples as explain an error, and at most six. So
+the effect of a program on rounding errors is measured by the reference, not guessed. The factor
+allows for elementary functions of few ulp and for sums in another order. The last term is there
+because XLA:CPU treats smaller numbers as zero.
 """
 
 import functools
@@ -40,7 +40,7 @@ from minixla.tools.graph_parts import (
 from minixla_ops.programs.reference_evaluation import reference_graph
 
 #: The factor of the bound, by the bits of a real number. Narrow types are computed in wider ones
-#: and rounded once; the elementary functions of wide ones are a few ulp off.
+#: and rounded once; elementary functions of wide types are a few ulp off.
 _FACTORS = {16: 8.0, 32: 64.0, 64: 64.0}
 _SMALL_FACTOR = 4.0
 _SAMPLES = 6
@@ -75,13 +75,13 @@ Values = dict[Value, Any]
 
 
 def in_double(graph: Graph, operands: Sequence[Any]) -> list[np.ndarray]:
-    """The results of a program computed in double, whatever its types."""
+    """Return the results of a program computed in double, regardless of its types."""
     values = _values_in_double(graph, operands)
     return [values[value].data for value in graph.outputs]
 
 
 def near_in_double(graph: Graph, operands: Sequence[Any]) -> Callable[..., list[np.ndarray]]:
-    """A function of operands, most of which are those given: `in_double` in less time."""
+    """Return a faster `in_double` for operands that are mostly the same as these."""
     trace = ReferenceTrace(default_trace(), "float64")
     in_double = _values_in_double(graph, operands, trace=trace)
 
@@ -97,14 +97,14 @@ class Measured:
 
     def __init__(self, graph: Graph, operands: Sequence[np.ndarray]) -> None:
         self.graph, self.operands = graph, operands
-        #: Each value as the reference rules give it; each array in double where it is a float or
-        #: complex, as it is otherwise; and for those what the module says of it.
+        #: Each value by the reference rules; then each array, in double if it is float or complex;
+        #: then what the module says of these.
         self.reference = declared_values(graph, operands)
         exact = _values_in_double(graph, operands)
         arrays = [value for value in all_values(graph) if isinstance(value.shape, Shape)]
         self.truth: Values = {value: exact[value].data for value in arrays}
         self._counts = {step: operations_per_element(step) for step in graph.instructions}
-        # How far rounding moves each float and complex number, in as many samples as were needed.
+        # How far rounding moves each float and complex number, in the samples so far.
         inexact = [value for value in arrays if is_inexact(value.shape)]
         self._spread = {value: np.zeros(self.truth[value].shape) for value in inexact}
         self._samples = 0
@@ -117,7 +117,7 @@ class Measured:
         return self._spread
 
     def _has_widened(self) -> bool:
-        """Takes another sample, where there is one."""
+        """Take another sample, if the limit is not reached, and return whether it was taken."""
         if self._samples == _SAMPLES or not self._rounded:
             return False
         sample = self._disturbed(np.random.default_rng(self._samples))
@@ -131,9 +131,9 @@ class Measured:
 
     @functools.cached_property
     def _rounded(self) -> dict[Value, np.ndarray]:
-        """Marks the elements that an instruction rounds: others must not be disturbed."""
-        # The members of a maximum, of a gather or of a comparison are equal to other values, bit by
-        # bit, in every evaluator.
+        """Masks of the elements that an instruction rounds; others must not be disturbed."""
+        # Elements of a maximum, a gather or a comparison are equal to other values, bit for bit, in
+        # every evaluator.
         trace = ReferenceTrace(default_trace(), "float64")
         rounded = {}
         steps = [step for step in self.graph.instructions if any(map(is_inexact, step.shapes))]
@@ -166,7 +166,7 @@ class Measured:
         return dependent
 
     def is_determined(self, value: Value) -> bool:
-        """Whether each instruction that a value needs rounds nothing, or as IEEE 754 defines it.
+        """Test whether a value's instructions round nothing, or as IEEE 754 defines it.
 
         All backends that follow StableHLO's specification then agree on it bit for bit.
         """
@@ -176,7 +176,7 @@ class Measured:
         )
 
     def _rounds(self, step: Instruction) -> bool:
-        """Whether evaluators may round the results of an instruction differently."""
+        """Test whether evaluators may round the results of an instruction differently."""
         operands = [self.reference[value] for value in step.operands]
         runs = inner_runs(step, operands)
         if runs is not None:
@@ -196,14 +196,14 @@ class Measured:
         return any(not _is_known(self.reference[value], operands) for value in inexact)
 
     def _disturbed(self, generator: np.random.Generator) -> Values:
-        """The values in double where what is rounded is moved at random, by about as much."""
+        """Return the values in double with a random disturbance of about the size of rounding."""
 
         def moved(data: np.ndarray, value: Value, size: float) -> np.ndarray:
             unit = size * precision_of(type_of(value))
             return data * (1 + generator.uniform(-1, 1, data.shape) * unit)
 
         def operand(step: Instruction, value: Value, data: np.ndarray) -> np.ndarray:
-            # As a sum reads it: products with it are rounded, each on its own.
+            # Disturb the operand of a sum, because each product with it is rounded separately.
             is_rounded = any(result in self._rounded for result in step.results)
             is_sum = is_rounded and self._counts[step] > 2
             return moved(data, value, 1.0) if is_sum and is_inexact(value.shape) else data
@@ -217,7 +217,7 @@ class Measured:
         return _values_in_double(self.graph, self.operands, operand, result)
 
     def bound(self, value: Value) -> np.ndarray:
-        """Return the largest error that is allowed for each element of a float or complex value."""
+        """Return the largest allowed error for each element of a float or complex value."""
         kind = type_of(value)
         factor = _FACTORS.get(kind.real.bits, _SMALL_FACTOR)
         smallest = float(comparison.real_part_info(kind.dtype).smallest_normal)
@@ -225,19 +225,19 @@ class Measured:
         return factor * (ulp + self._spread[value]) + smallest
 
     def compared(self, value: Value, actual: np.ndarray) -> comparison.Comparison:
-        """Compares what an evaluator has for a value with the value in double."""
+        """Compare an evaluator's result for a value with the value in double."""
         truth = self.truth[value]
         if not is_inexact(value.shape):
             return comparison.compared(actual, truth)
         while True:
             difference = comparison.compared(actual, truth, self.bound(value))
-            # Samples only widen the bound, and take the time of an evaluation each.
+            # Samples only widen the bound, and each takes the time of an evaluation.
             if difference.excess <= 1 or not self._has_widened():
                 return difference
 
 
 def declared_values(graph: Graph, operands: Sequence[Any]) -> Values:
-    """Every value of a program, as the reference rules give it."""
+    """Return every value of a program, by the reference rules."""
     everything = all_values(graph)
     results = reference_graph(showing(graph, everything), operands)
     return dict(zip(everything, results, strict=True))
@@ -254,10 +254,10 @@ def _values_in_double(
     trace: ReferenceTrace | None = None,
     known: Values | None = None,
 ) -> Values:
-    """Each value as a tracer that holds it, changed where it is read and where it is made.
+    """Return each value as a tracer, changed where it is read and where it is computed.
 
-    What is computed from the same operands as in `known`, values of a call with the same trace, is
-    taken from there.
+    Values computed from the same operands as in `known`, the values of a call with the same trace,
+    are taken from there.
     """
     trace = trace or ReferenceTrace(default_trace(), "float64")
 
@@ -287,7 +287,7 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 def _tracer(trace: ReferenceTrace, data: Any, shape: Any) -> Any:
-    """A value as the trace holds it: floats and complex numbers in double."""
+    """Return a tracer for a value; floats and complex numbers are in double."""
     if isinstance(data, tuple):
         members = zip(data, shape.elements, strict=True)
         return TupleValue([_tracer(trace, *member) for member in members])
@@ -303,7 +303,7 @@ def _outcome(trace: ReferenceTrace, step: Instruction, operands: Sequence[Any]) 
 
 
 def _is_known(array: np.ndarray, operands: Sequence[Any]) -> bool:
-    """Whether each element is 0, infinite, NaN, or an element of an operand up to its sign."""
+    """Test whether each element is 0, infinite, NaN, or plus or minus an operand's element."""
     magnitudes = [_magnitudes(operand) for operand in operands if isinstance(operand, np.ndarray)]
     wanted = _magnitudes(array)
     is_special = (wanted == 0) | ~np.isfinite(wanted)
@@ -317,8 +317,8 @@ def _magnitudes(array: np.ndarray) -> np.ndarray:
 
 
 def _seems_rounded(step: Instruction, result: np.ndarray, values: Values) -> np.ndarray:
-    """For types as wide as double: which elements are neither an operand's, nor whole by intent."""
-    # Sums of whole numbers are whole, and so is what rounds an element to an integer.
+    """Mark elements of 64-bit types that are neither an operand's nor whole by intent."""
+    # Sums of whole numbers are whole, and so are elements rounded to integers.
     operands = [values[value] for value in step.operands if is_inexact(value.shape)]
     numbers = np.concatenate(
         [np.ravel(np.asarray(operand)) for operand in operands] or [np.zeros(0)]

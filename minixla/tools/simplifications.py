@@ -1,7 +1,7 @@
 """Simpler variants of a graph with the same inputs and outputs, and simpler numbers.
 
-A variant is a function that makes it, since an edit may be invalid and raise an error. Nothing here
-keeps what a program computes: the caller tries the variants.
+A variant is a function that makes it, because an edit may be invalid and raise an error. Variants
+need not compute the same results: the caller tries them.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def _without_loop_value(graph: Graph, step: Instruction, index: int) -> Graph:
 
 
 def _without_input(graph: Graph, index: int, value: Value) -> Graph:
-    """Return a graph with one input less: what it reads must be a constant outside."""
+    """Return a graph without one input, which must be a constant outside if it is read."""
     editor = Editor(graph)
     removed = editor.inputs.pop(index)
     for place, each in enumerate(editor.inputs):

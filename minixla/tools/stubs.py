@@ -1,7 +1,7 @@
-"""The stubs of packages whose functions are derived from classes or made by decorators.
+"""The stubs of packages whose functions are derived from classes or created by decorators.
 
-`python -m minixla.tools.stubs` writes them: what editors and type checkers see of these functions,
-since the source does not show their signatures. Where the source says no type, `stub_types` does.
+`python -m minixla.tools.stubs` writes them. Editors and type checkers use them, because the source
+does not show the functions' signatures. `stub_types` supplies types that the source lacks.
 """
 
 import collections.abc
@@ -21,18 +21,18 @@ from minixla.tools.stub_types import parameter_type, result_type
 
 #: The modules that have a stub.
 MODULES = ("minixla_ops",)
-# Annotations of others (JAX's internal names, say) are no help to users.
+# Annotations with other names (such as JAX's internal ones) do not help users.
 _KNOWN = ("builtins", "collections", "minixla", "minixla_ops", "numpy", "types", "typing")
 _VAGUE = (inspect.Signature.empty, Any)
 
 
 def path_of(module: ModuleType) -> Path:
-    """The file that a module's stub is in."""
+    """Return the path of a module's stub."""
     return Path(str(module.__file__)).with_suffix(".pyi")
 
 
 def stub_text(module: ModuleType) -> str:
-    """A stub: imported names from where they are, of functions signatures and first lines."""
+    """Return a stub: imports of names, and signatures and first docstring lines of functions."""
     stub = _Stub(module)
     made = "# Made by `python -m minixla.tools.stubs`."
     head = [made, "", "import builtins", *stub.imports(), "", "__all__: list[str]", ""]
@@ -40,7 +40,7 @@ def stub_text(module: ModuleType) -> str:
 
 
 class _Text(str):
-    """A text that signatures show as it is."""
+    """A string that signatures show without quotes."""
 
     __slots__ = ()
 
@@ -49,12 +49,12 @@ class _Text(str):
 
 
 class _Stub:
-    """What a stub is put together from."""
+    """The parts of a stub."""
 
     def __init__(self, module: ModuleType) -> None:
         self.module = module
         self._public: set[str] = set(module.__all__)
-        # By the name here: the module and the name there.
+        # By the name here: the module, and the name there.
         self._imported: dict[str, tuple[str, str]] = {}
         self.lines: list[str] = []
         # Classes first, which signatures may name.
@@ -65,7 +65,7 @@ class _Stub:
         return isinstance(getattr(self.module, name), type)
 
     def imports(self) -> list[str]:
-        """Lines for all that signatures name."""
+        """Return the imports of all names in signatures."""
         lines = []
         for name, (module, there) in self._imported.items():
             renamed = f" as {name}" if name in self._public or name != there else ""
@@ -93,7 +93,7 @@ class _Stub:
         self.lines.append(f'def {name}{typed}:\n    {mark}"""{first}"""\n')
 
     def _typed(self, subject: str, signature: inspect.Signature, result: str) -> inspect.Signature:
-        """A signature with types, and with dots for defaults."""
+        """Return a signature with types, and with dots for defaults."""
         parameters = []
         for parameter in signature.parameters.values():
             is_optional = parameter.default is None
@@ -115,7 +115,7 @@ class _Stub:
         return _Text(re.sub(r"[A-Za-z_][\w.]*\b", lambda match: self._named(match[0]), annotation))
 
     def _named(self, full: str) -> str:
-        """A name in a signature, which the stub then imports."""
+        """Return a name in a signature, and import it in the stub."""
         module, _, name = full.rpartition(".")
         if full in ("None", "True", "False"):
             return full
@@ -130,7 +130,7 @@ class _Stub:
 
 
 def _unwrapped(function: Any) -> Callable[..., Any]:
-    """Return a copy of a function whose signature is its own, with annotations to evaluate."""
+    """Return a copy of a function with its own signature, and with annotations to evaluate."""
     parts = function.__code__, function.__globals__, function.__name__, function.__defaults__
     copy = FunctionType(*parts, function.__closure__)
     copy.__annotations__ = function.__annotations__
@@ -138,19 +138,19 @@ def _unwrapped(function: Any) -> Callable[..., Any]:
 
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature:
-    """A function's signature, with what strings in it stand for where that can be had."""
+    """Return a function's signature, with evaluated annotations if possible."""
     if inspect.isclass(getattr(function, "__wrapped__", None)):  # a builder of a class
         function = _unwrapped(function)
     home = getattr(inspect.unwrap(function), "__globals__", {}).get("__name__", "builtins")
     names = {**vars(collections.abc), **vars(typing), **vars(sys.modules[home])}
     try:
         return inspect.signature(function, eval_str=True, locals=names)
-    except NameError:  # of names that are imported for type checkers
+    except NameError:  # names that are imported only for type checkers
         return inspect.signature(function)
 
 
 def _said(annotation: Any) -> str:
-    """What the source says a type is, with full names; empty where it says nothing to users."""
+    """Return the type in the source, with full names; "" if it does not help users."""
     if annotation in _VAGUE or isinstance(annotation, str) or Any in typing.get_args(annotation):
         is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
         if is_union or not typing.get_args(annotation):
@@ -170,7 +170,7 @@ def _said(annotation: Any) -> str:
 
 
 def main() -> None:
-    """Writes the stubs of all modules."""
+    """Write the stubs of all modules."""
     for name in MODULES:
         module = importlib.import_module(name)
         path_of(module).write_text(stub_text(module))

@@ -1,7 +1,7 @@
-"""Colors of messages, and Ctrl-C where a process does not return to Python.
+"""Colors of messages, and Ctrl-C while a process does not return to Python.
 
 Python notes a signal when it comes, and raises KeyboardInterrupt when the main thread runs Python
-again. Where that takes too long (what XLA computes, for one), the process ends without it.
+again. If that takes too long, for example while XLA computes, the process ends without it.
 """
 
 import os
@@ -12,9 +12,9 @@ import time
 from typing import Any, Literal
 
 _STYLES = {"bold": 1, "red": 31, "green": 32}
-#: The exit status of a process that Ctrl-C has ended, as shells have it.
+#: The exit status of a process that Ctrl-C ended, as in shells.
 INTERRUPTED = 128 + signal.SIGINT
-# How long what is being done has to end in order.
+# The time in which the process may end in order.
 _SECONDS = 1.2
 
 
@@ -36,10 +36,10 @@ def styled(
 
 
 def end_on_interrupt() -> None:
-    """Lets the first Ctrl-C end this process within two seconds, whatever it is doing.
+    """Let the first Ctrl-C end this process within two seconds.
 
-    KeyboardInterrupt is raised as ever; if the process still runs a second later, it is ended.
-    Without effect outside the main thread, which signals are for.
+    KeyboardInterrupt is raised as usual; if the process still runs a second later, it is ended.
+    This has no effect outside the main thread, which receives the signals.
     """
     if threading.current_thread() is not threading.main_thread():
         return
@@ -53,7 +53,7 @@ def _watch(reader: int) -> None:
     while signal.SIGINT not in os.read(reader, 4096):
         pass
     time.sleep(_SECONDS)
-    # Loading it would load NumPy; where it is not loaded, there are no children.
+    # Importing it would load NumPy; without it, the process has no children.
     children = sys.modules.get("minixla.engine.subprocesses")
     try:
         if children is not None:

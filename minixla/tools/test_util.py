@@ -1,4 +1,4 @@
-"""Jacobians by derivative rules and by differences, element by element, for tests.
+"""Jacobians from derivative rules and from differences, element by element, for tests.
 
 `mx.check_grads` compares along directions, which takes fewer evaluations, and raises an error.
 """
@@ -26,11 +26,11 @@ def __dir__() -> list[str]:
 def compute_gradient(
     fun: Callable[..., Any], args: Sequence[Any], eps: float | None = None
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The Jacobians of a function by its derivative rules and by central differences.
+    """Compute the Jacobians of a function by its derivative rules and by central differences.
 
     Args:
-        fun: a function of arrays that gives one array of floats.
-        args: its arguments, arrays; those of integers and booleans are kept as they are.
+        fun: a function of arrays that returns one array of floats.
+        args: its arguments, arrays; arrays of integers and booleans are kept as they are.
         eps: the step; default: the cube root of the type's precision.
 
     Returns:
@@ -39,7 +39,7 @@ def compute_gradient(
         list is by reverse mode, the second by differences.
 
     Raises:
-        TransformError: the function gives something else, or takes complex numbers.
+        TransformError: the function returns something else, or takes complex numbers.
         DerivativeError: it has no derivative.
 
     Source: TensorFlow's `tf.test.compute_gradient`.
@@ -53,7 +53,7 @@ def compute_gradient(
     found = [np.asarray(leaf) for leaf in tree_leaves(fun(*arrays))]
     is_float = len(found) == 1 and is_inexact(shape_of(found[0]))
     if not is_float or any(array.dtype.kind == "c" for array in (*arrays, *found)):
-        problem = "the function must give one array of floats, of arrays that are not complex"
+        problem = "the function must return one array of floats, and take no complex arrays"
         details = [f"{array.dtype}{list(array.shape)}" for array in found]
         advice = "Choose one of its results; take real and imaginary parts as two arguments."
         raise explain(TransformError, "compute_gradient", problem, details, advice)
@@ -72,18 +72,18 @@ def compute_gradient(
 def compute_gradient_error(
     fun: Callable[..., Any], args: Sequence[Any], eps: float | None = None
 ) -> float:
-    """The largest absolute difference between the two Jacobians of `compute_gradient`.
+    """Return the largest absolute difference between the two Jacobians of `compute_gradient`.
 
-    For float64 it is some 1e-9 where the rule is right, for float32 some 1e-3 (times the size of
-    results and derivatives).
+    If the rule is right, it is some 1e-9 for float64 and some 1e-3 for float32, times the size of
+    results and derivatives.
 
     Args:
-        fun: a function of arrays that gives one array of floats.
+        fun: a function of arrays that returns one array of floats.
         args: its arguments.
         eps: the step of the differences.
 
     Returns:
-        A number; NaN where one of the Jacobians has one.
+        A number; NaN if one of the Jacobians contains NaN.
 
     Source: TensorFlow's `compute_gradient_error`.
 
@@ -97,7 +97,7 @@ def compute_gradient_error(
 
 
 def _by_rules(function: Callable[[Any], Any], array: np.ndarray, result: np.ndarray) -> np.ndarray:
-    """Rows by reverse mode: one for each element of the result."""
+    """Return rows by reverse mode, one for each element of the result."""
     pull = vjp(function, array)[1]
     rows = []
     for element in range(result.size):

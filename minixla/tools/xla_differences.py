@@ -1,4 +1,4 @@
-"""How XLA differs from the reference on a program: a wrong value, an error, a dead process."""
+"""Differences between XLA and the reference: a wrong value, an error, a dead process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from minixla.tools.rounding import Measured
 from minixla.tools.xla_process import Outcome, run_xla
 
 Arrays = Sequence[np.ndarray]
-# XLA does not know the code of a custom call, which only this process may have registered.
+# XLA lacks the code of a custom call, which may be registered only in this process.
 _UNKNOWN_CODE = "NOT_FOUND"
 
 
@@ -54,16 +54,16 @@ class Settings(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """How XLA differs from the reference on a program.
+    """A difference between XLA and the reference on a program.
 
     Attributes:
         kind: `value`; `not finite`, if only one of both is; `bits`, if the program leaves no choice
             of rounding and a value differs by no more than rounding might explain; `died`; `hangs`;
             `error: CODE`.
         text: the program that XLA received.
-        outcome: what XLA made of it.
+        outcome: XLA's outcome.
         expected: the reference's results.
-        allowed: for each result the errors that count as equal; -1 for equal bits.
+        allowed: for each result, the errors that count as equal; -1 for equal bits.
     """
 
     kind: str
@@ -78,7 +78,7 @@ class Difference(NamedTuple):
             "not finite": "XLA computes a NaN or an infinity in place of a number, or the reverse",
             "bits": "XLA computes other bits, though the program leaves no choice of rounding",
             "died": "XLA ends the process",
-            "hangs": "XLA does not end",
+            "hangs": "XLA does not terminate",
         }
         return texts.get(self.kind, f"XLA raises an error ({self.kind.partition(': ')[2]})")
 
@@ -90,7 +90,7 @@ def difference(program: Program, settings: Settings, kind: str = "") -> Differen
 
     Args:
         program: a program with its operands.
-        settings: how it is compiled and compared.
+        settings: how to compile and compare it.
         kind: the kind of the difference to look for; default: any.
 
     Raises:
@@ -147,7 +147,7 @@ def _compared(measured: Measured, outcome: Outcome, exact: bool, kind: str) -> s
 
 
 def _bits_differ(measured: Measured, results: Arrays) -> bool:
-    """Test whether a result differs that leaves no choice of rounding."""
+    """Test whether a result differs although the program leaves no choice of rounding."""
     pairs = zip(measured.graph.outputs, results, strict=True)
     off = [value for value, x in pairs if not _is_equal(x, np.asarray(measured.reference[value]))]
     return any(map(measured.is_determined, off))
@@ -159,7 +159,7 @@ def _is_exact(measured: Measured, value: Value, kind: str) -> bool:
 
 
 def interpreter_note(graph: Graph) -> str:
-    """Return why StableHLO's interpreter may be wrong about a program, or nothing."""
+    """Return why StableHLO's interpreter may be wrong about a program, or ""."""
     gaps = (interpreter_gap(step) for step in every_step(graph))
     return next((gap for gap in gaps if gap is not None), "")
 

@@ -1,7 +1,8 @@
 """XLA as a function from module text and arrays to arrays, which a program may kill without harm.
 
-The process that is asked forks another one, which runs the programs, and forks again when that has
-died of one. It imports JAX and starts no backend, so it has one thread and a fork takes 20 ms.
+The process that receives requests forks another one, which runs the programs. If a program kills
+that one, it forks again. It imports JAX and starts no backend, so it has one thread and a fork
+takes 20 ms.
 """
 
 import contextlib
@@ -34,7 +35,7 @@ class Outcome(NamedTuple):
     """The outcome of compiling and running a program.
 
     Attributes:
-        ending: None, or why there are no results: `died`, `hangs`, `error` (XLA raises one).
+        ending: None, or why results are missing: `died`, `hangs`, `error` (XLA raises one).
         message: what the process wrote, or the error.
         results: the results.
     """
@@ -56,7 +57,7 @@ def run_xla(
         seconds: the time after which the program counts as an infinite loop.
 
     Returns:
-        The results, or the reason why there are none.
+        The results, or the reason why they are missing.
 
     Raises:
         NotEvaluated: no process can be started.
@@ -64,7 +65,7 @@ def run_xla(
     request = text, list(map(np.asarray, arguments)), platform, seconds
     try:
         return Outcome(*_helper.ask(request, seconds + _START)[0])
-    except HelperDied as death:  # not by a program, which runs in a fork of it
+    except HelperDied as death:  # not because of a program, which runs in a fork
         raise NotEvaluated(f"the process that runs XLA {death}") from death
 
 
@@ -114,7 +115,7 @@ class _Child:
         return f"the process ended with {how}{f': {lines[0]}' if lines else ''}"
 
     def end(self) -> None:
-        """End the process, if it runs, and close what it was connected by."""
+        """End the process, if it runs, and close its connection."""
         if self._pid:
             os.kill(self._pid, signal.SIGKILL)
             os.waitpid(self._pid, 0)
@@ -133,13 +134,13 @@ def _run_programs(stream: BufferedRWPair, platform: str) -> None:
             prepare_target(target, None)
         try:
             reply = Outcome(None, "", run_on_xla(text, arguments, platform))
-        except Exception as error:  # XLA may raise anything
+        except Exception as error:  # XLA may raise any error
             reply = Outcome("error", str(error))
         send(stream, 0, tuple(reply))
 
 
 def _serve() -> None:
-    """Run the programs that come over the connection that the command line names."""
+    """Run the programs from the connection that the command line names."""
     stream = stream_to_parent()
     child: _Child | None = None
     with contextlib.suppress(EOFError):

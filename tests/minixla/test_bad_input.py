@@ -248,7 +248,7 @@ TOOLS = {
     "parse_sharding, text": (mx.sharding.parse_sharding, "text is SDY's text"),
     "register_evaluator, name": (
         lambda bad: mx.register_evaluator(bad, lambda graph, operands: []),
-        "name is a text",
+        "name must be a string",
     ),
     "run_pass, name": (
         lambda bad: mx.sharding.run_pass(bad, GRAPH),

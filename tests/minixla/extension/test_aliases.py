@@ -51,7 +51,7 @@ def test_c34_code_that_writes_before_it_reads_is_found(first_kept):
 
 @pytest.mark.parametrize(
     "aliases, says",
-    [({"y": "x"}, "y is no single array"), ({"x": "none"}, "none is no single array")],
+    [({"y": "x"}, "y is not a single array"), ({"x": "none"}, "none is not a single array")],
 )
 def test_aliases_of_what_is_not_there_are_refused(first_kept, aliases, says):
     with pytest.raises(AttributeValueError, match=says):

@@ -122,7 +122,9 @@ def test_definitions_have_a_form_in_json(name):
     "given", ["{", 3, {}, {"name": "A", "attrs": 3}, [], {"attrs": ["a: int"]}]
 )
 def test_what_is_no_definition_is_refused(given):
-    with pytest.raises(AttributeValueError, match=r"check_compatible: .* is no definition"):
+    with pytest.raises(
+        AttributeValueError, match=r"check_compatible: .*is not a definition of an operation"
+    ):
         check_compatible(given, given)
 
 

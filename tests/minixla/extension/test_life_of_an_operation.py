@@ -55,7 +55,7 @@ def test_c2_the_five_steps():
 def test_c30_a_type_is_added_later():
     old, new = zero_out("LfOld"), zero_out("LfNew", "{float, int32}")
     stored = mx.make_graph(old)(X).stablehlo().replace(old.name, new.name)
-    with pytest.raises(mx.TransformError, match="there is no kernel"):
+    with pytest.raises(mx.TransformError, match="no kernel is registered for"):
         mx.jit(new.wrapper)(X.astype(np.int32))
     new.kernel("cpu", lambda ctx, x: x.at[1:].set(0), T="int32")
     np.testing.assert_array_equal(mx.jit(new.wrapper)(X.astype(np.int32)), [1, 0, 0, 0, 0])

@@ -34,14 +34,14 @@ RULES: list[tuple[dict[str, Any], str, str, str]] = [
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"text": "i j"}, "there must be one arrow"),
     ({"text": 3}, "there must be one arrow"),
-    ({"text": "i + -> i"}, "'i +' is no list of factors"),
-    ({"text": "1i -> 1i"}, "'1i' has what is no name of a factor"),
-    ({"text": "() -> i"}, "'()' has what is no name of a factor"),
+    ({"text": "i + -> i"}, "'i +' is not a list of factors"),
+    ({"text": "1i -> 1i"}, "'1i' contains an invalid name of a factor"),
+    ({"text": "() -> i"}, "'()' contains an invalid name of a factor"),
     ({"text": "i ... -> i"}, "'i ...' does not have `...` in front"),
     ({"text": "i i -> i"}, "'i i' has a factor twice"),
     ({"text": "i -> i", "reduction": "k"}, "no array has the factor k"),
     ({"text": "i -> i", "sizes": {"k": 2}}, "no array has the factor k"),
-    ({"text": "i -> i", "reduction": "i", "permutation": "i"}, "the factor i is of two kinds"),
+    ({"text": "i -> i", "reduction": "i", "permutation": "i"}, "the factor i is in two sets"),
 ]
 # And when it is used.
 MISFITS: list[tuple[dict[str, Any], str, str, str]] = [
@@ -49,7 +49,7 @@ MISFITS: list[tuple[dict[str, Any], str, str, str]] = [
     ({"text": "i -> i"}, "8,3", "8", "an array of rank 2 has 1 dimensions there"),
     ({"text": "... i j -> i"}, "8", "8", "an array of rank 1 has 2 dimensions there"),
     ({"text": "i j -> i j"}, "8,4", "8,2", "the factor j has the sizes 4 and 2"),
-    ({"text": "(i j) -> i"}, "8", "3", "the factor j is no dimension alone"),
+    ({"text": "(i j) -> i"}, "8", "3", "the factor j is not a dimension"),
     ({"text": "(i j) -> i j"}, "8", "2,3", "(i j) has the size 6, not 8"),
 ]
 

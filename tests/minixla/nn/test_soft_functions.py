@@ -247,7 +247,7 @@ def test_rejected(name: str) -> None:
     check_rejected(lambda: ours([1.0], axis=0), [], mx.ShapeError, message)
     message = f"{name}: axis 2 is out of bounds for an array of 2 dimensions"
     check_rejected(lambda x: ours(x, axis=2), [draw(2, 3)], mx.AttributeValueError, message)
-    message = f"{name}: an axis is named twice"
+    message = f"{name}: an axis is repeated"
     check_rejected(lambda x: ours(x, axis=(1, -1)), [draw(2, 3)], mx.AttributeValueError, message)
 
 

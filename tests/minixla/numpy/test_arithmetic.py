@@ -210,7 +210,7 @@ def test_where_without_choices() -> None:
     )
     with pytest.raises(mx.ConcretizationError, match=r"nonzero: .*\n(.*\n)*.*Give size"):
         mx.jit(mnp.where)(x)
-    with pytest.raises(ValueError, match="where: its arguments do not go together"):
+    with pytest.raises(ValueError, match="where: this combination of arguments is invalid"):
         mnp.where(x, 1)
 
 
@@ -222,7 +222,7 @@ def test_select() -> None:
         call("select", conditions, [np.float32(1), x]),
         call("select", np.stack([x > 1, x > 0]), np.stack([x, x * 2]), 7),
     )
-    with pytest.raises(ValueError, match="one choice for each condition"):
+    with pytest.raises(ValueError, match="conditions and choices differ in number"):
         mnp.select(conditions, [x])
     stacked, several = mx.jit(
         lambda pair, x: (mnp.select(pair, [x, 1.0]), mnp.select([x > 1, x > 0], [x, 1.0]))

@@ -142,8 +142,8 @@ ERRORS = [
     ("percentile", (X, -1), {}, "percentile: q is out of range"),
     ("quantile", (X, 0.5), {"method": "best"}, "quantile: method 'best' is unknown"),
     ("median", (X,), {"overwrite_input": True}, "median: arrays do not change in place"),
-    ("median", (values(F32, 0),), {}, "median: there is no element"),
-    ("quantile", (X, 0.5), {"weights": X}, "quantile: weights need another method"),
+    ("median", (values(F32, 0),), {}, "median: the array is empty"),
+    ("quantile", (X, 0.5), {"weights": X}, "quantile: weights require another method"),
     (
         "quantile",
         (X, 0.5, 0),
@@ -153,7 +153,12 @@ ERRORS = [
     ("median", (values(np.complex64, 3),), {}, "median: it is not defined for complex numbers"),
     ("histogram", (X,), {"bins": "auto"}, "histogram: bins must be a number or edges"),
     ("histogram", (X,), {"weights": X[0]}, "histogram: the weights do not fit"),
-    ("histogramdd", (X[0],), {"bins": [2]}, "histogramdd: bins, range or weights do not fit"),
+    (
+        "histogramdd",
+        (X[0],),
+        {"bins": [2]},
+        "histogramdd: bins, range or weights do not match the points",
+    ),
 ]
 
 

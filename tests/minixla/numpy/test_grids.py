@@ -97,7 +97,7 @@ def test_arrays_are_instances_of_ndarray() -> None:
     assert isinstance(function(X), mnp.ndarray)
     assert seen == [True]
     assert not isinstance(1.0, mnp.ndarray)
-    with pytest.raises(TypeError, match="arrays are made by functions"):
+    with pytest.raises(TypeError, match="arrays are created by functions such as mx"):
         mnp.ndarray(3)
 
 

@@ -337,7 +337,10 @@ def test_lists_in_indices_hold_numbers_and_values() -> None:
     expected = x[[0, -1]], x[[True, False] * 3], x[:0], x[[2, 1]]
     for pair in zip(taken, expected, strict=True):
         np.testing.assert_array_equal(*pair)
-    for index, message in (([1.0], "is no index"), ([[1, 2], [3]], "no array can be made")):
+    for index, message in (
+        ([1.0], "is not an index"),
+        ([[1, 2], [3]], "the value is not convertible"),
+    ):
         with pytest.raises(mx.ShapeError, match=message):
             mx.reference(lambda x, index=index: x[index])(x)
 
@@ -349,7 +352,7 @@ def test_eager_derivatives_take_masks() -> None:
 
 def test_iteration_and_length() -> None:
     assert mx.reference(lambda x: [len(x), *[row.sum() for row in x]])(X)[0] == 3
-    with pytest.raises(TypeError, match="iteration: a scalar has no members"):
+    with pytest.raises(TypeError, match="iteration: a scalar is not iterable"):
         mx.reference(lambda x: list(x))(F32(1))
 
 
@@ -404,7 +407,11 @@ def test_any_index_reads_and_adds_as_numpy(index: Any) -> None:
 ERRORS = [
     ((0, 0, 0, 0), IndexError, "there are 4 indices for 3 dimensions"),
     ((Ellipsis, Ellipsis), IndexError, "two ellipses"),
-    (np.array([True, False]), IndexError, r"a mask of shape \(2,\) is for axes of sizes \(3,\)"),
+    (
+        np.array([True, False]),
+        IndexError,
+        r"a mask of shape \(2,\) does not fit axes of sizes \(3,\)",
+    ),
     (1.5, TypeError, r"f32\[\] is no index"),
     ("name", TypeError, "str is no index"),
     (np.array([0.5]), TypeError, r"f32\[1\] is no index"),

@@ -91,7 +91,7 @@ def test_piecewise() -> None:
 
 
 WRONG = [
-    (lambda: mnp.histogram(V, range=3.5), ValueError, "range is no pair"),
+    (lambda: mnp.histogram(V, range=3.5), ValueError, "range is not a pair"),
     (lambda: mnp.apply_along_axis(mnp.sum, 3, X), ValueError, "axis 3 is out of bounds"),
 ]
 

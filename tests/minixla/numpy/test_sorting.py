@@ -156,7 +156,7 @@ ERRORS = [
     ("sort", (X,), {"kind": "heapsort"}, "sort: kind and order are not supported"),
     ("argsort", (X, 2), {}, "argsort: axis 2 is out of bounds"),
     ("partition", (V, 7), {}, "partition: kth is out of bounds"),
-    ("lexsort", ((V, X),), {}, "lexsort: the keys have not one shape"),
+    ("lexsort", ((V, X),), {}, "lexsort: the keys differ in shape"),
     ("lexsort", ((),), {}, "lexsort: no array is given"),
     ("searchsorted", (X, V), {}, "searchsorted: the array has 2 dimensions"),
     ("searchsorted", (V, V), {"method": "quickly"}, "searchsorted: method 'quickly' is unknown"),

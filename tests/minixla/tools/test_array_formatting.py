@@ -99,5 +99,5 @@ def test_what_a_file_cannot_hold_is_refused(name, shapes, message):
 
 def test_pictures_need_pillow(monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(BadInput, match=r"pip install pillow, or take a name in \.npy"):
+    with pytest.raises(BadInput, match=r"pip install pillow, or use a \.npy"):
         check_file("x.png", [mx.parse_shape("f32[2,2]")])

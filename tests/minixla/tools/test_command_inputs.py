@@ -57,7 +57,7 @@ def test_sizes_come_from_arrays_or_from_shapes(folder, capsys, command):
 
 #: A command that cannot run, and what it says.
 INVALID = {
-    "show sum.jax": "has symbolic sizes, <lambda>(float32[b,4], float32[4,2]): name their values",
+    "show sum.jax": "has symbolic sizes, <lambda>(float32[b,4], float32[4,2]): give their values",
     "run sum.jax --shapes -": "the sizes of args[0], float32[b,4], are not known",
     "run sum.jax one.npy": "constraint b >= 2",
     "run sum.jax w.npy": "args[0] has shape f32[4,2], but the program takes float32[b,4]",

@@ -238,7 +238,7 @@ def test_convert_runs_passes_of_shardings(folder, capsys, engine):
     assert 'sdy.mesh @mesh = <["p"=2]>' in text and "<@mesh, [" in text and "@unused" in text
     more = [*words, "--pass", "sdy-add-data-flow-edges,symbol-dce"]
     status, _, err = run(capsys, *more, "--output", "passed.mlirbc")
-    assert status == 2 and "no shardings; take bytecode" in err
+    assert status == 2 and "without shardings; use bytecode" in err
     assert run(capsys, *more, "--to", "bytecode", "--output", "passed")[0] == 0
     status, text, _ = run(capsys, "convert", "passed", "--pass", "sdy-manual-axes-cleanup")
     assert status == 0 and text.count("sdy.data_flow_edge") == 1 and "@unused" not in text
@@ -346,8 +346,8 @@ BAD = {
     "shardings of XLA": (["run", "placed.mlir"], "Give --drop-shardings to import"),
     "shardings of HLO": (["run", "sharded.hlo"], "Give --drop-shardings to import"),
     "no such function": (["run", "p.mlir", "--function", "f"], "has no function 'f'"),
-    "no array": (["run", "p.mlir", "p.mlir"], "p.mlir is no .npy or .npz file"),
-    "an empty array file": (["run", "p.mlir", "empty.npy"], "empty.npy is no .npy or .npz file"),
+    "no array": (["run", "p.mlir", "p.mlir"], "p.mlir is not a .npy or .npz file"),
+    "an empty array file": (["run", "p.mlir", "empty.npy"], "empty.npy is not a .npy or .npz file"),
     "a folder for an array": (["run", "p.mlir", "."], ".: Is a directory"),
     "an array file cut short": (["run", "p.mlir", "cut.npy"], "cut.npy cannot be read: Failed"),
     "an array file without a header": (["run", "p.mlir", "cut_early.npy"], "cannot be read: EOF"),
@@ -359,7 +359,7 @@ BAD = {
     ),
     "an archive of something else": (
         ["run", "p.mlir", "texts.npz"],
-        "[a.txt] is no array",
+        "[a.txt] is not an array",
     ),
     "an empty program": (["run", "empty.mlir"], "empty.mlir is empty"),
     "a program cut short": (["check", "cut.mlir"], "cut.mlir: line 6, column"),
@@ -378,11 +378,14 @@ BAD = {
     "too many": (["run", "p.mlir", "both.npz", "x.npy"], "3 arguments were given"),
     "no derivative": (["grad", "ints.mlir"], "takes no floats"),
     "no such argument": (["grad", "p.mlir", "--argnums", "2"], "argument 2 has no derivative"),
-    "an ending of no results": (["run", "p.mlir", "--save", "x.txt"], "files in .npy, .npz, .csv"),
+    "an ending of no results": (
+        ["run", "p.mlir", "--save", "x.txt"],
+        "files for results end in .npy, .npz, .csv",
+    ),
     "a table of several": (["run", "p.mlir", "--save", "x.csv"], "x.csv holds one array"),
     "wrong axes": (["vmap", "p.mlir", "--in-axes", "0,0,0"], "3 axes for 2 arguments"),
     "no such axis": (["vmap", "p.mlir", "--in-axes", "5"], "axis 5 is out of range"),
-    "no batch": (["vmap", "p.mlir", "--size", "0"], "one member or more, not 0"),
+    "no batch": (["vmap", "p.mlir", "--size", "0"], "one element or more, not 0"),
     "no output for --json": (["convert", "p.mlir", "--json"], "--output"),
     "no folder for the output": (["show", "p.mlir", "--output", "no/p.dot"], "No such file"),
     "an interpreter's gap": (["run", "gap.mlir", "--backend", "interpreter"], "cholesky"),

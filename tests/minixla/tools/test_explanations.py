@@ -30,5 +30,5 @@ def test_notes_of_errors_name_the_command(capsys):
 
 def test_a_misspelt_class(capsys):
     assert main(["explain", "ShapError"]) == 2
-    expected = "minixla explain: there is no error class 'ShapError'; did you mean ShapeError?\n"
+    expected = "minixla explain: 'ShapError' is not an error class; did you mean ShapeError?\n"
     assert capsys.readouterr().err == expected

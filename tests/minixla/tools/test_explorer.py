@@ -75,14 +75,14 @@ def refused(*args, **options):
 
 HOST = jax.ShapeDtypeStruct((1, 2), "f4")
 BAD = {
-    "overlay": ((logs, X), {"overlays": ["speed"]}, "no overlay is 'speed'"),
+    "overlay": ((logs, X), {"overlays": ["speed"]}, "overlay 'speed' is unknown"),
     "ending": ((logs, X), {"path": "a.svg"}, "ends in '.svg'"),
     "report": (
         (mx.cross_check(mnp.exp, X, gradients=False), X),
         {},
-        "a report comes with arguments",
+        "a report is passed with arguments",
     ),
-    "shapes": ((logs, HOST), {"overlays": ["nan"]}, "an argument is a shape alone"),
+    "shapes": ((logs, HOST), {"overlays": ["nan"]}, "an argument is a shape without values"),
     "too few": ((mx.make_graph(logs)(X),), {"overlays": ["nan"]}, "0 arrays are given"),
     "effects": (
         (lambda x: mx.ops.rng_uniform(x[0, 0], x[0, 1], mx.Shape("f32", (2,))), X),

@@ -236,7 +236,7 @@ def test_errors():
     with pytest.raises(AttributeValueError, match=r"ends in '\.gif'") as caught:
         found.draw("layouts.gif")
     assert ".svg, .dot, .txt" in str(caught.value)
-    with pytest.raises(AttributeValueError, match="there is no engine 'magic'") as caught:
+    with pytest.raises(AttributeValueError, match="engine 'magic' is unknown") as caught:
         layouts(row.jitted.graph(*row.arguments), engine="magic")
     assert "native or shardy" in str(caught.value)
     assert HERE in str(caught.value)
