@@ -1,4 +1,4 @@
-"""Sphinx's settings for the site: `make docs`."""
+"""Settings of Sphinx for the site: `make docs`."""
 
 import os
 import sys
@@ -31,17 +31,17 @@ html_title = "minixla"
 html_show_sourcelink = False
 html_theme_options = {"navigation_with_keys": True}
 
-# Headings are named as GitHub names them, so that links work here and there.
+# Anchors of headings are those of GitHub, so that links work here and there.
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence", "deflist"]
 
-# Pages of code cells are run, and one that fails ends the build.
+# Notebooks run, and an error in a cell ends the build.
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 nb_execution_in_temp = True
 nb_output_stderr = "remove"
-# JAX warns of a CPU's features where it reads compiled programs.
+# JAX prints warnings about CPU features when it reads compiled programs.
 nb_merge_streams = True
 
 autodoc_typehints = "none"
@@ -53,15 +53,22 @@ napoleon_use_rtype = False
 napoleon_use_ivar = True
 napoleon_custom_sections = ["Checks", "Constraints", ("Declarations", "params_style"), "Source"]
 copybutton_exclude = ".linenos, .gp, .go"
-# Docstrings that are JAX's refer to JAX's own pages and papers.
+# JAX's docstrings refer to JAX's own pages and papers.
 suppress_warnings = ["ref.ref", "ref.footnote"]
 
 
+def without_headings(app, name, source):
+    """Leave the list of headings out beside the table of operations, which is wide."""
+    if name == "operations":
+        source[0] = "---\nhide-toc: true\n---\n\n" + source[0]
+
+
 def setup(app):
-    """Writes the generated pages before Sphinx looks for pages."""
+    """Write the generated pages before Sphinx looks for pages."""
     generated = HERE / "generated"
     generated.mkdir(exist_ok=True)
     for write in (reference.write, pictures.write):
         write(generated)
-    app.add_lexer("mlir", TextLexer)  # Pygments knows none of it.
+    app.add_lexer("mlir", TextLexer)  # Pygments has no lexer for MLIR.
+    app.connect("source-read", without_headings)
     app.connect("autodoc-process-docstring", docstrings.as_restructured_text, priority=400)

@@ -110,11 +110,38 @@ def test_start_page(browser, serve, site: Path) -> None:
 
 def test_a_reference_page(browser, serve, site: Path) -> None:
     address = serve(site)
-    browser.open(f"{address}/generated/minixla.numpy.html#minixla.numpy.median")
+    browser.open(f"{address}/generated/minixla.numpy.html")
+    browser.press(browser.driver.find_element("link text", "median"))
     browser.wait("#minixla\\.numpy\\.median")
     assert "axis" in browser.find("#minixla\\.numpy\\.median")[0].text
+    assert browser.texts(".crumbs a") == ["minixla.numpy", "Statistics"]
     assert not browser.messages()
     assert not browser.outside()
+
+
+PAGES = ("index", "operations", "sharding", "custom_operations", "generated/minixla.numpy")
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("width", [1440, 390])
+def test_pages_fit_the_window(browser, serve, site: Path, page: str, width: int) -> None:
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        browser.open(f"{serve(site)}/{page}.html")
+        assert browser.script("return document.scrollingElement.scrollWidth") <= width
+        scrolled = "return [...document.querySelectorAll('.table-wrapper')]"
+        scrolled += ".filter(each => each.scrollWidth > each.clientWidth + 1).length"
+        assert width < 500 or browser.script(scrolled) == 0
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_each_function_has_a_page(site: Path) -> None:
+    for name in ("jit", "numpy.median", "ops.dot_general", "nn.gelu", "random.normal"):
+        assert (site / "generated" / f"minixla.{name}.html").exists()
+    text = (site / "generated" / "minixla.numpy.html").read_text()
+    assert "https://docs.jax.dev/en/latest/_autosummary/jax.numpy.kaiser.html" in text
 
 
 def test_search_finds_a_function(browser, serve, site: Path) -> None:

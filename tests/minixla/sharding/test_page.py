@@ -1,4 +1,4 @@
-"""docs/sharding.md shows what passes do, and lists the facts that are tested."""
+"""docs/shardy_passes.md shows what passes do, and lists the facts that are tested."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from minixla.sharding.passes import PASSES
 from tests.minixla.sharding.test_facts import FACTS
 from tests.oracles.shardy_text import normal_form
 
-_PAGE = (Path(__file__).resolve().parents[3] / "docs" / "sharding.md").read_text()
+_PAGE = (Path(__file__).resolve().parents[3] / "docs" / "shardy_passes.md").read_text()
 _SECTION = re.compile(r"^### .*?`([\w-]+)`$(.*?)(?=^##)", re.DOTALL | re.MULTILINE)
 _PROGRAM = re.compile(r"^```mlir\n(.*?)^```", re.DOTALL | re.MULTILINE)
 #: The programs before and after each pass.
