@@ -45,8 +45,9 @@ SUITES: dict[str, Callable[[Effort], Iterator[Comparison]]] = {
     "deep": whole_programs.deep,
     "memory": whole_programs.memory,
 }
-#: Suites that need more than JAX, and run where they are named: the extras `far` and `peers`.
+#: Suites that run only if they are named: they need an extra (`far`, `peers`) or take minutes.
 ON_REQUEST: dict[str, Callable[[Effort], Iterator[Comparison]]] = {
     "far": far.far,
     "peers": peers.peers,
+    "scale": whole_programs.scale,
 }

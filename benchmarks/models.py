@@ -214,9 +214,9 @@ def models(small: bool = False) -> list[Model]:
     return [_mlp(), _cnn(), _transformer()]
 
 
-def deep_transformer(small: bool = False) -> Model:
-    """A transformer of four layers."""
-    return _transformer(1, 4, 8, 2, layers=4) if small else _transformer(layers=4)
+def deep_transformer(small: bool = False, layers: int = 4) -> Model:
+    """Return a transformer of several layers."""
+    return _transformer(1, 4, 8, 2, layers) if small else _transformer(layers=layers)
 
 
 def deep_models(small: bool = False) -> list[Model]:

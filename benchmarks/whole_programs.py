@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from functools import partial, reduce
 from typing import Any
@@ -9,13 +10,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+import minixla as mx
 from benchmarks.measure import Comparison, Effort, blocking, interleaved, per_call, ratio_of
 from benchmarks.models import (
     FRAMEWORKS,
+    JAX,
     MINIXLA,
     Framework,
     Model,
     deep_models,
+    deep_transformer,
     models,
     random_array,
 )
@@ -126,3 +130,37 @@ def _value_and_grad(loss: Callable[[Framework], Callable[..., Any]]) -> Callable
 
 def _temporary(program: Program, framework: Framework) -> int:
     return _compiled(program, framework).memory_analysis().temp_size_in_bytes
+
+
+#: JAX code under the transformations of minixla.
+_INSIDE = JAX._replace(jit=mx.jit, value_and_grad=mx.value_and_grad, name="minixla")
+
+
+def scale(effort: Effort) -> Iterator[Comparison]:
+    """Transformers of 12 and 48 layers, in minixla's functions and in JAX code, beside JAX."""
+    for layers in (1, 2) if effort.small else (12, 48):
+        model = deep_transformer(effort.small, layers)
+        arguments = model.parameters, *model.batch
+        for how, options in {
+            "": {},
+            ", jitted": {"are_jitted": True},
+            ", one loop": {"is_loop": True},
+        }.items():
+            step = Program(model.name + how, _step_of(model, **options), arguments)
+            for name, ours in {"": MINIXLA, "JAX code, ": _INSIDE}.items():
+                yield from _once(name + step.name, step, ours, effort)
+
+
+def _once(title: str, step: Program, ours: Framework, effort: Effort) -> Iterator[Comparison]:
+    """Compile a program once for each framework; compare CPU time, steps and memory."""
+    seconds, runs, sizes = {}, {}, {}
+    placed = jax.tree.map(jnp.asarray, step.arguments)
+    for framework in (ours, JAX):
+        start = time.process_time()
+        compiled = _compiled(step, framework)
+        seconds[framework.name] = time.process_time() - start
+        runs[framework.name] = blocking(compiled, *placed)
+        sizes[framework.name] = compiled.memory_analysis().temp_size_in_bytes / 1024
+    yield Comparison(f"compile: {title}", "s", seconds, ratio_of(*seconds.values()), 1)
+    yield interleaved(f"step: {title}", runs, effort.rounds(10))
+    yield Comparison(f"memory: {title}", "KiB", sizes, ratio_of(*sizes.values()), 1)
