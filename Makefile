@@ -11,12 +11,13 @@ INSTALL := -m pip --disable-pip-version-check install --quiet
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help environment demo examples test test-full docs docs-test far far-full lint format bench soak
+.PHONY: help environment demo examples gallery test test-full docs docs-test far far-full lint format bench soak
 .PHONY: bench-check lock clean check-python
 
 help:
 	@echo 'make demo     train a small network on handwritten digits'
 	@echo 'make examples run the other examples, about four minutes'
+	@echo 'make gallery  run all examples, and renew the pictures of the gallery page'
 	@echo 'make test     check style and types, then run the tests'
 	@echo 'make test-full exhaustive tables and many more random inputs, under 25 minutes'
 	@echo 'make soak     search for faults for MINUTES=60, and write what is found into build/soak'
@@ -32,7 +33,11 @@ help:
 	@echo 'make clean    remove everything that these targets made'
 
 demo: environment
+	$(BIN)/python examples/digits.py
 	$(BIN)/python examples/train_digits.py
+
+gallery: export MINIXLA_PICTURES := docs/images/gallery
+gallery: demo examples
 
 examples: environment
 	$(BIN)/python examples/mlp.py

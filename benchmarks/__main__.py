@@ -30,7 +30,7 @@ from benchmarks.measure import (
 
 
 def machine() -> dict[str, Any]:
-    """What the figures depend on."""
+    """Describe the machine and the versions."""
     processor = platform.processor() or platform.machine()
     information = Path("/proc/cpuinfo")
     if information.exists():
@@ -52,7 +52,7 @@ _WIDTHS = (-50, 13, 14, 8, 13, 8)
 
 
 def header(about: dict[str, Any], compared: bool, is_markdown: bool = False) -> str:
-    """The lines above the rows."""
+    """Return the lines above the rows."""
     columns = _COLUMNS if compared else _COLUMNS[:4]
     rule = [f"\n| {' | '.join(['---'] * len(columns))} |"] if is_markdown else []
     return "".join(
@@ -67,7 +67,7 @@ def header(about: dict[str, Any], compared: bool, is_markdown: bool = False) -> 
 
 
 def line(found: Comparison, earlier: Comparison | None = None, *, is_markdown: bool = False) -> str:
-    """One row of the table; with an earlier one, minixla's time then and how it changed."""
+    """Return one row of the table; with an earlier run, also the earlier time and its change."""
     ours = found.medians.get("minixla")
     theirs = found.medians.get(other_variant(found.medians) or "")
     unit = found.unit
@@ -93,32 +93,32 @@ def _number(value: float | None, unit: str = "") -> str:
 
 
 def read(path: Path) -> dict[str, Comparison]:
-    """The rows of an earlier run's JSON by name."""
+    """Return the rows of an earlier run's JSON by name."""
     rows = json.loads(path.read_text())["results"]
     fields = [{key: row[key] for key in Comparison._fields if key in row} for row in rows]
     return {row["name"]: Comparison(**row) for row in fields}
 
 
-# A ratio may be worse by this much, besides noise: what differs between machines and days.
+# A ratio may be worse by this much, besides noise, between machines and days.
 _ALLOWED = 0.05
 
 
 def is_worse(found: Comparison, earlier: Comparison | None) -> bool:
-    """Whether the ratio to the other's is worse than it was, by more than noise explains."""
+    """Return whether the ratio is worse than before, by more than noise explains."""
     if earlier is None or found.ratio is None or earlier.ratio is None:
         return False
     return found.ratio > earlier.ratio * (1 + _ALLOWED) + found.noise + earlier.noise
 
 
 def _rows(suite: Callable[[Effort], Iterable[Comparison]], effort: Effort, times: int) -> Any:
-    """The rows of a suite that is run so often."""
+    """Run a suite several times and return its rows."""
     if times == 1:
         return suite(effort)
     return map(merged, zip(*[list(suite(effort)) for _ in range(times)], strict=True))
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    """Runs the suites, prints a table, writes JSON.
+    """Run the suites, print a table, write JSON.
 
     Returns:
         1 if ratios are worse than those of the file that is compared with, twice; else 0.
@@ -143,7 +143,7 @@ def main(given: Sequence[str] | None = None) -> int:
     clocks[:] = [time.process_time if options.cpu else time.perf_counter]
     unknown = [name for name in options.suites if name not in known]
     if unknown:
-        arguments.error(f"there is no suite {', '.join(unknown)}; there are {suites}")
+        arguments.error(f"unknown suite {', '.join(unknown)}; there are {suites}")
     earlier = {} if options.compare is None else read(options.compare)
     about = machine()
     if options.cpu:
@@ -158,7 +158,7 @@ def main(given: Sequence[str] | None = None) -> int:
             rows.append({"suite": name, **found._asdict()})
             if is_worse(found, earlier.get(found.name)):
                 suspects.add(found.name)
-        # What another process did in the meantime is not there again.
+        # Run suspects again: another process may have disturbed the first run.
         for found in known[name](effort) if suspects else ():
             if found.name in suspects and is_worse(found, earlier[found.name]):
                 worse.append((found, earlier[found.name]))

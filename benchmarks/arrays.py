@@ -1,4 +1,4 @@
-"""What functions of arrays cost: sorting, sets, statistics, transforms; eager and compiled."""
+"""Measure functions of arrays: sorting, sets, statistics, transforms; eager and compiled."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _vector(size: int) -> Any:
 
 
 def arrays(effort: Effort) -> Iterator[Comparison]:
-    """Calls outside of jit, of short vectors, and compiled ones of long ones."""
+    """Measure eager calls on short vectors, and compiled calls on long vectors."""
     yield from _eager(effort)
     yield from _compiled(effort)
 
@@ -96,7 +96,7 @@ def _indices(rounds: int, size: int) -> Iterator[Comparison]:
 
 
 def _special(rounds: int, size: int) -> Iterator[Comparison]:
-    """Special functions, compiled; `erfc` also of numbers with which it takes longer."""
+    """Measure compiled special functions; `erfc` also for slower arguments."""
     draw = np.random.default_rng(0).uniform
     a, b = draw(0.1, 5, (2, size)).astype(np.float32)
     share, near = draw(0, 1, size).astype(np.float32), draw(-2, 2, size).astype(np.float32)
@@ -118,7 +118,7 @@ def _special(rounds: int, size: int) -> Iterator[Comparison]:
 
 
 def _random(rounds: int, count: int, size: int) -> Iterator[Comparison]:
-    """Normal numbers, where the framework has them."""
+    """Measure normal random numbers, if the framework has them."""
     if not hasattr(mx, "random"):
         return
     key = jax.random.key(0)

@@ -1,4 +1,4 @@
-"""What convolutions cost, and their gradients to the images and to the kernel."""
+"""Measure convolutions, and their gradients with respect to the images and the kernel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.models import FRAMEWORKS, Framework
 
 
 class _Layer(NamedTuple):
-    """Sizes of images and kernels, both with features last, and how far windows are apart."""
+    """Sizes of images and kernels, both with features last, and the strides of windows."""
 
     images: tuple[int, ...]
     kernel: tuple[int, ...]
@@ -39,7 +39,7 @@ _LAYERS = (
 
 
 def convolutions(effort: Effort) -> Iterator[Comparison]:
-    """Layers of networks: forward, and the two gradients."""
+    """Measure layers of networks: forward, and both gradients."""
     rng = np.random.default_rng(0)
     for layer in _LAYERS[:1] if effort.small else _LAYERS:
         images, kernel = (jnp.asarray(rng.normal(size=size), "f4") for size in layer[:2])

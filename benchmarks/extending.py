@@ -1,4 +1,4 @@
-"""Operations of one's own: a kernel in C++, called, traced and sharded beside `jax.ffi`."""
+"""Compare a custom operation in C++ with `jax.ffi`: calls, tracing, sharding."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _DEVICES = 8
 
 
 def _both() -> tuple[Any, Any]:
-    """A function of an array and a factor by our operation, and by `jax.ffi`."""
+    """Return a function of an array and a factor, by a custom operation and by `jax.ffi`."""
     library = mx.load_op_library(mx.build_op_library([_SOURCE], name="benchmark"))
     library.BenchmarkScaled.sharding_rule("... i -> ... i")
     (target,) = [kernel.target for kernel in library.BenchmarkScaled.kernels.listed]
@@ -49,7 +49,7 @@ def _both() -> tuple[Any, Any]:
 
 
 def extending(effort: Effort) -> Iterator[Comparison]:
-    """Calls of a C++ operation in a jitted function, tracing of many, calls on sharded arrays."""
+    """Measure calls of a C++ operation in `jit`, tracing of many, and calls on sharded arrays."""
     ours, theirs = _both()
     x = jax.device_put(np.ones(8, np.float32))
     jitted = {"minixla": mx.jit(lambda x: ours(x, 2.0)), "jax": jax.jit(lambda x: theirs(x, 2.0))}
@@ -75,7 +75,7 @@ def extending(effort: Effort) -> Iterator[Comparison]:
 
 
 def _of_child(effort: Effort) -> Iterator[Comparison]:
-    """`sharded` in a process that has as many CPU devices."""
+    """Run `sharded` in a process with as many CPU devices."""
     flag = f"--xla_force_host_platform_device_count={_DEVICES}"
     program = f"from benchmarks.extending import *; print(json.dumps([*sharded({effort})]))"
     environment = {**os.environ, "XLA_FLAGS": flag}
@@ -87,7 +87,7 @@ def _of_child(effort: Effort) -> Iterator[Comparison]:
 
 
 def sharded(effort: Effort) -> Iterator[Comparison]:
-    """What XLA does not split, on arrays that lie over devices: on pieces, or on gathered ones."""
+    """Measure an operation that XLA does not partition: on pieces, or on gathered arrays."""
     sharding = NamedSharding(jax.make_mesh((_DEVICES,), ("x",)), PartitionSpec("x"))
     ours, theirs = _both()
     length = 128 if effort.small else 1 << 15

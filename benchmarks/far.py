@@ -1,4 +1,4 @@
-"""What XLA says of programs for a TPU and a GPU that are not here, beside JAX's own programs."""
+"""Cross-compile programs for a TPU and a GPU, and compare XLA's figures with JAX's programs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from benchmarks.measure import Comparison, Effort
 from benchmarks.models import FRAMEWORKS, JAX, MINIXLA, Framework, models
 from minixla.tools.cost_reports import costs_on
 
-#: What is compared on each platform. XLA:GPU counts neither operations nor bytes. `seconds` are
-#: bytes over the memory's speed, `cycles` the sum of what XLA expects of each instruction.
+#: The compared figures of each platform. XLA:GPU counts neither operations nor bytes. `seconds` are
+#: bytes divided by the memory's speed, and `cycles` the sum of XLA's estimates for instructions.
 PLATFORMS = {
     "tpu v5e:2x2": ("flops", "bytes", "seconds", "cycles", "temporary"),
     "gpu h100": ("temporary", "kernels"),
@@ -33,17 +33,17 @@ class Program(NamedTuple):
 
     @property
     def shapes(self) -> Any:
-        """Those of the arguments."""
+        """Return the shapes of the arguments."""
         return jax.tree.map(_described, self.arguments)
 
 
 def programs(small: bool = False) -> list[Program]:
-    """Models and layers; `small` ones are quickly compiled."""
+    """Return models and layers; `small` ones compile quickly."""
     return [*map(_step, models(small)), *_layers(small)]
 
 
 def far(effort: Effort) -> Iterator[Comparison]:
-    """Models and layers compiled for each platform: XLA's figures, no times."""
+    """Compile models and layers for each platform; report XLA's figures, and no times."""
     for platform, measures in PLATFORMS.items():
         for program in programs(effort.small):
             found = {each.name: _figures(each, program, platform) for each in FRAMEWORKS}
@@ -67,7 +67,7 @@ def _compared(
 
 
 def _by_deviations(x: Any, axes: Any, scale: Any, offset: Any) -> tuple[Any, Any, Any]:
-    """Normalisation as `mx.nn` has it, in JAX: the variance is the mean of squared deviations."""
+    """Normalize in JAX as `mx.nn` does: the variance is the mean of squared deviations."""
     mean = x.mean(axes, keepdims=True)
     variance = jnp.square(x - mean).mean(axes, keepdims=True)
     return (x - mean) * (jax.lax.rsqrt(variance + 1e-5) * scale) + offset, mean, variance
@@ -79,7 +79,7 @@ class _Careful(JAX.nn):
 
 
 _CAREFUL = JAX._replace(nn=_Careful)
-#: Programs of which the frameworks' formulas differ.
+#: Programs whose formulas differ between the frameworks.
 _NORMALISED = ("layer norm", "batch norm", "CNN, 3 blocks", "transformer block")
 
 
@@ -99,7 +99,7 @@ def _figures(framework: Framework, program: Program, platform: str) -> dict[str,
 
 
 def _gradient(function: Callable[..., Any]) -> Callable[[Framework], Callable[..., Any]]:
-    """Value and gradients of the sum of squares of what a function of a framework gives."""
+    """Return value and gradients of the sum of squares of a function's results."""
 
     def made(framework: Framework) -> Callable[..., Any]:
         def loss(*args: Any) -> Any:
@@ -115,7 +115,7 @@ def _gradient(function: Callable[..., Any]) -> Callable[[Framework], Callable[..
 
 
 def _layers(small: bool) -> Iterator[Program]:
-    """Layers with their gradients, and functions of linear algebra and the like without."""
+    """Return layers with their gradients, and functions such as linear algebra without."""
     n = 8 if small else 128
     images, wide = _zeros(2 if small else 32, 28, 28, 32), _zeros(n, n)
     sequence, vector, heads = _zeros(4, n, n), _zeros(n), _zeros(4, n, 2, 32)

@@ -1,4 +1,4 @@
-"""Programs from outside: reading them, and their derivatives beside those that JAX makes."""
+"""Measure importing programs, and compare their derivatives with JAX's."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from benchmarks.models import JAX, Model, models
 
 
 def importing(effort: Effort) -> Iterator[Comparison]:
-    """Reading StableHLO; derivatives of a JAX program that was exported, beside JAX's own."""
+    """Measure reading StableHLO; compare derivatives of an exported JAX program with JAX's."""
     for length in (10,) if effort.small else (1_000, 10_000):
         for form, source in _chain(length).items():
             yield interleaved(
@@ -46,7 +46,7 @@ def importing(effort: Effort) -> Iterator[Comparison]:
 
 
 def _chain(length: int) -> dict[str, Any]:
-    """A program of a chain of operations as text, and as the bytes of jax.export."""
+    """Return a chain of operations as text, and as the bytes of jax.export."""
 
     def chain(x: Any) -> Any:
         for _ in range(length // 2):
@@ -58,7 +58,7 @@ def _chain(length: int) -> dict[str, Any]:
 
 
 def _beside_the_parser(title: str, text: str, effort: Effort) -> Iterator[Comparison]:
-    """CPU time of importing a text and of jaxlib's parser."""
+    """Measure the CPU time of importing a text and of jaxlib's parser."""
     for which, clock in (("import, CPU", time.process_time), ("import, CPU of all", _cpu_of_all)):
         yield interleaved(
             f"{which}, {title}",
@@ -70,7 +70,7 @@ def _beside_the_parser(title: str, text: str, effort: Effort) -> Iterator[Compar
 
 
 def _cpu_of_all() -> float:
-    """Seconds of CPU of this process and of those that it started, on Linux."""
+    """Return the CPU seconds of this process and its children, on Linux."""
     pending, total = [os.getpid()], 0.0
     while pending:
         pid = pending.pop()
@@ -87,7 +87,7 @@ def _parsed(text: str) -> Any:
 
 
 def _weights(megabytes: int, effort: Effort) -> Iterator[Comparison]:
-    """Reading ten constants of f32 in each form that they come in; lists are a tenth of that."""
+    """Measure reading ten constants of f32 in each form; lists have a tenth of the numbers."""
     for form in ("list", "text", "bytecode", "artifact", "exported"):
         amount = megabytes / 10 if form == "list" else megabytes
         source = _constants(form, round(amount * 25_000))
@@ -101,7 +101,7 @@ def _weights(megabytes: int, effort: Effort) -> Iterator[Comparison]:
 
 
 def _constants(form: str, size: int) -> Any:
-    """A program that adds ten constants of so many numbers."""
+    """Return a program that adds ten constants of `size` numbers."""
     weights = np.random.default_rng(0).standard_normal((10, size)).astype(np.float32)
     if form == "exported":
         return jax.export.export(jax.jit(lambda x: sum(weights, x)))(weights[0])
@@ -124,7 +124,7 @@ def _constants(form: str, size: int) -> Any:
 
 
 def _derivatives(model: Model, effort: Effort) -> Iterator[Comparison]:
-    """value_and_grad of a model's exported loss, lowered and run."""
+    """Measure value_and_grad of a model's exported loss, lowered and run."""
     loss = model.loss(JAX)
     arguments = jax.tree.map(jnp.asarray, (model.parameters, *model.batch))
     exported = jax.export.export(jax.jit(loss))(*arguments)

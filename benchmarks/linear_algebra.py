@@ -1,4 +1,4 @@
-"""What factors of matrices and systems cost: compiled, outside jit, their compiled gradients."""
+"""Measure factorizations and systems: compiled, outside jit, and their compiled gradients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import minixla as mx
 from benchmarks.measure import Comparison, Effort, blocking, interleaved
 
-#: Of a symmetric positive definite matrix; NumPy's names.
+#: Functions of a symmetric positive definite matrix, by NumPy's names.
 _FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "cholesky": lambda linalg, a: linalg.cholesky(a),
     "solve": lambda linalg, a: linalg.solve(a, a[..., :4]),
@@ -31,7 +31,7 @@ _FRAMEWORKS: dict[str, tuple[Any, Any, Any]] = {
 
 
 def linear_algebra(effort: Effort) -> Iterator[Comparison]:
-    """Each function, compiled and outside jit, and its compiled gradient, by size."""
+    """Measure each function, compiled and outside jit, and its compiled gradient, by size."""
     sizes = dict(list(_SIZES.items())[:1]) if effort.small else _SIZES
     for shape, rounds in sizes.items():
         a = _positive(*shape)

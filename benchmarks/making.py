@@ -1,4 +1,4 @@
-"""What happens before a program runs: importing, tracing, differentiating, lowering, compiling."""
+"""Measure the time before a program runs: import, tracing, derivatives, lowering, compilation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from benchmarks.models import FRAMEWORKS, Framework, Model, models
 
 
 def _lowering(framework: Framework, model: Model) -> Callable[[], Any]:
-    """Traces, differentiates and lowers the model anew, as no cache knows the function."""
+    """Trace, differentiate and lower a new function of the model, which is not cached."""
 
     def run() -> Any:
         loss = model.loss(framework)
@@ -57,7 +57,7 @@ def _lower_nested(framework: Framework, model: Model, transformed: Callable[...,
 
 
 def _squared_gradient(library: Any, numpy: Any, loss: Callable[..., Any]) -> Callable[..., Any]:
-    """The gradient of the squared norm of the gradient."""
+    """Return the gradient of the squared norm of the gradient."""
 
     def norm(*args: Any) -> Any:
         leaves = jax.tree.leaves(library.grad(loss)(*args))
@@ -67,7 +67,7 @@ def _squared_gradient(library: Any, numpy: Any, loss: Callable[..., Any]) -> Cal
 
 
 def _gradient_of_each(library: Any, numpy: Any, loss: Callable[..., Any]) -> Callable[..., Any]:
-    """The gradient for each of two batches."""
+    """Return the gradient for each of two batches."""
 
     def of_two(parameters: Any, *batch: Any) -> Any:
         pairs = [numpy.stack([each, each]) for each in batch]
@@ -89,11 +89,11 @@ def _compile(lower: Callable[[], Any]) -> Any:
 
 
 def first_call(effort: Effort) -> Iterator[Comparison]:
-    """The same and XLA's compilation: what the user waits for at the first step."""
+    """Measure the same with XLA's compilation: the time until the first step ends."""
     for model in models(effort.small)[: 1 if effort.small else None]:
         variants = {each.name: partial(_compile, _lowering(each, model)) for each in FRAMEWORKS}
         yield interleaved(f"first call: {model.name}", variants, effort.rounds(7), collect=True)
-        # Of it, what is XLA's alone: no tracing and lowering makes a first call faster than that.
+        # XLA's part: a first call cannot be faster than this.
         prepare = {each.name: _lowering(each, model) for each in FRAMEWORKS}
         compiled = dict.fromkeys(prepare, lambda lowered: lowered.compile())
         title = f"  XLA's compilation: {model.name}"
@@ -101,7 +101,7 @@ def first_call(effort: Effort) -> Iterator[Comparison]:
 
 
 def growth(effort: Effort) -> Iterator[Comparison]:
-    """Tracing and differentiating chains of operations, per operation of the chain."""
+    """Measure tracing and differentiating chains of operations, per operation."""
     for length in (10,) if effort.small else (1_000, 10_000):
         yield _chains(effort, length, "trace", lambda function: function, lambda function: function)
     for length in (10, 20) if effort.small else (100, 1_000, 10_000, 30_000):
@@ -113,7 +113,7 @@ def growth(effort: Effort) -> Iterator[Comparison]:
 def _chains(
     effort: Effort, length: int, name: str, ours: Callable[..., Any], theirs: Callable[..., Any]
 ) -> Comparison:
-    """Both frameworks making a program of a chain that was transformed, each by its function."""
+    """Measure both frameworks on a transformed chain, each with its own function."""
     x = np.ones(8, np.float32)
     variants = {
         "minixla": lambda: mx.make_graph(ours(_chain(mx.numpy.tanh, length)))(x),
@@ -123,7 +123,7 @@ def _chains(
 
 
 def _lowered_chains(effort: Effort, length: int) -> Comparison:
-    """Both frameworks tracing, differentiating and lowering a chain."""
+    """Measure both frameworks tracing, differentiating and lowering a chain."""
     x = np.ones(8, np.float32)
     variants = {
         each.name: lambda each=each: each.jit(
@@ -137,14 +137,14 @@ def _lowered_chains(effort: Effort, length: int) -> Comparison:
 def _grown(
     effort: Effort, name: str, length: int, variants: dict[str, Callable[[], Any]]
 ) -> Comparison:
-    """What making a program of a chain takes for each of its operations."""
+    """Return the time to build the program of a chain, per operation."""
     rounds = effort.rounds(max(3, min(20, 50_000 // length)))
     title = f"{name} of {length:,} operations, each"
     return interleaved(title, variants, rounds, "us", per=length, collect=True)
 
 
 def _chain(tanh: Any, length: int) -> Callable[[Any], Any]:
-    """A new function, which no cache knows, of `length` operations."""
+    """Return a new function of `length` operations, which is not cached."""
 
     def chain(x: Any) -> Any:
         for _ in range(length // 2):
@@ -155,7 +155,7 @@ def _chain(tanh: Any, length: int) -> Callable[[Any], Any]:
 
 
 def text(effort: Effort) -> Iterator[Comparison]:
-    """Lowering of what is traced, per operation: writing StableHLO text, and JAX reading it."""
+    """Measure lowering of a trace, per operation: writing StableHLO, and JAX parsing it."""
     x = np.ones(8, np.float32)
     for length in (10,) if effort.small else (1_000, 10_000):
         rounds = effort.rounds(max(5, min(20, 20_000 // length)))
@@ -201,7 +201,7 @@ _PROGRAMS = {
 
 
 def imports(effort: Effort) -> Iterator[Comparison]:
-    """Importing in a new process, Python's own start taken off."""
+    """Measure the import in a new process, without Python's own start."""
     for name, programs in list(_PROGRAMS.items())[: 1 if effort.small else None]:
         times: dict[str, list[float]] = {variant: [] for variant in programs}
         for number in range(effort.rounds(7) + 1):
@@ -213,9 +213,9 @@ def imports(effort: Effort) -> Iterator[Comparison]:
 
 
 def _process(program: str) -> float:
-    """Seconds that a Python process takes to run a program."""
+    """Return the seconds that a Python process takes to run a program."""
     path = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
-    # What is imported is compiled in the round that does not count.
+    # Python compiles the modules in the warm-up round.
     settings = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": ""}
     start = time.perf_counter()
     subprocess.run(

@@ -1,4 +1,4 @@
-"""Timing of several variants in turn, so that a slow moment of the machine hits all of them."""
+"""Time several variants in turn, so that a slow moment of the machine affects all of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import jax
 
 
 class Effort(NamedTuple):
-    """How much is measured.
+    """The amount of measurements.
 
     Attributes:
         fraction: of the rounds of a full run.
@@ -26,7 +26,7 @@ class Effort(NamedTuple):
     least: int = 2
 
     def rounds(self, full: int) -> int:
-        """How many rounds there are where a full run has `full`."""
+        """Return the number of rounds if a full run has `full`."""
         return max(self.least, round(full * self.fraction))
 
 
@@ -35,7 +35,7 @@ QUICK = Effort(0.2)
 
 
 class Comparison(NamedTuple):
-    """Medians of one measurement.
+    """The medians of one measurement.
 
     Attributes:
         name: what was measured.
@@ -57,16 +57,16 @@ class Comparison(NamedTuple):
 
 
 def ratio_of(ours: float, theirs: float) -> float:
-    """How many times the one size is the other; 1 for the same, which may be nothing."""
+    """Return the ratio of two sizes; 1 if they are equal, including zero."""
     return 1.0 if ours == theirs else ours / theirs if theirs else math.inf
 
 
 def blocking(function: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
-    """A call of a function that waits for its results."""
+    """Return a call of a function that waits for its results."""
     return lambda: jax.block_until_ready(function(*arguments))
 
 
-#: Gives seconds, where a suite names no clock of its own.
+#: The default clock, in seconds.
 clocks: list[Callable[[], float]] = [time.perf_counter]
 
 _SCALE = {"s": 1.0, "ms": 1e3, "us": 1e6}
@@ -83,7 +83,7 @@ def interleaved(
     collect: bool = False,
     clock: Callable[[], float] | None = None,
 ) -> Comparison:
-    """Runs each variant once a round, after one round that does not count.
+    """Run each variant once per round, after a warm-up round.
 
     Every other round runs them in the opposite order.
 
@@ -122,7 +122,7 @@ def per_call(
     calls: int,
     unit: str = "us",
 ) -> Comparison:
-    """Time of one call; each round makes `calls` calls of each variant in a row."""
+    """Return the time of one call; each round runs `calls` calls of each variant in a row."""
 
     def repeated(run: Callable[[], Any]) -> Callable[[], None]:
         def runs() -> None:
@@ -136,12 +136,12 @@ def per_call(
 
 
 def other_variant(variants: Mapping[str, Any]) -> str | None:
-    """What minixla is compared with."""
+    """Return the variant that minixla is compared with."""
     return next((variant for variant in variants if variant != "minixla"), None)
 
 
 def summary(name: str, times: Mapping[str, Sequence[float]], unit: str) -> Comparison:
-    """The comparison of times in seconds, by variant and round."""
+    """Compare times in seconds, by variant and round."""
     scale = _SCALE[unit]
     medians = {variant: statistics.median(each) * scale for variant, each in times.items()}
     rounds = min(len(each) for each in times.values())
@@ -151,15 +151,15 @@ def summary(name: str, times: Mapping[str, Sequence[float]], unit: str) -> Compa
         pairs = zip(times["minixla"], times[other], strict=True)
         ratios = [ours / theirs for ours, theirs in pairs]
         ratio = statistics.median(ratios)
-        # 1.48: of a normal distribution's deviation, from the median of distances; 1.25: of the
-        # error of a median, from that of a mean.
+        # 1.48 converts the median of distances to the deviation of a normal distribution; 1.25
+        # converts the error of a mean to that of a median.
         spread = 1.48 * statistics.median([abs(each - ratio) for each in ratios])
         noise = 2 * 1.25 * spread / math.sqrt(rounds)
     return Comparison(name, unit, medians, ratio, rounds, noise)
 
 
 def merged(repeated: Sequence[Comparison]) -> Comparison:
-    """One comparison of several runs': the run whose ratio is the middle one, and their noise.
+    """Combine several runs: return the run with the median ratio, and the noise of all.
 
     The noise reaches to the worst of them: what runs differ in is not seen within one.
     """

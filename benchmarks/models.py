@@ -18,7 +18,7 @@ import minixla as mx
 
 
 class Framework(NamedTuple):
-    """What a model needs of a framework."""
+    """The functions of a framework that a model uses."""
 
     name: str
     numpy: Any
@@ -30,7 +30,7 @@ class Framework(NamedTuple):
 
 
 def _jax_normalised(x: Any, axes: Any, scale: Any, offset: Any) -> tuple[Any, Any, Any]:
-    """Normalisation as Flax has it: the variance as E[x^2] - E[x]^2 takes one pass less."""
+    """Normalize as Flax does: the variance as E[x^2] - E[x]^2 takes one pass less."""
     mean = x.mean(axes, keepdims=True)
     variance = jnp.maximum(0, jnp.square(x).mean(axes, keepdims=True) - jnp.square(mean))
     return (x - mean) * (jax.lax.rsqrt(variance + 1e-5) * scale) + offset, mean, variance
@@ -83,8 +83,8 @@ def _as_it_is(layer: Callable[..., Any]) -> Callable[..., Any]:
 class Model(NamedTuple):
     """A model: its loss on either framework, parameters and one batch.
 
-    The loss of those of equal layers takes a second argument, by which each layer is wrapped, and
-    whether the layers are one loop over parameters that it stacks.
+    The loss of a model of equal layers takes two more arguments: a function that wraps each layer,
+    and whether the layers are one loop over stacked parameters.
     """
 
     name: str
@@ -94,7 +94,7 @@ class Model(NamedTuple):
 
 
 def random_array(*sizes: int) -> np.ndarray:
-    """Normal numbers, the same for each shape; products with them keep their size."""
+    """Return normal numbers, the same for each shape; products with them keep their size."""
     generator = np.random.default_rng(math.prod(sizes))
     scale = 1 / math.sqrt(sizes[0])
     return (generator.standard_normal(sizes) * scale).astype(np.float32)
@@ -112,7 +112,7 @@ def _mlp_loss(
 
 
 def _chain(framework: Framework, layer: Callable[..., Any], is_loop: bool) -> Callable[..., Any]:
-    """The loss of layers one after the other."""
+    """Return the loss of a sequence of layers."""
 
     def loss(parameters: Any, x: Any, y: Any) -> Any:
         if is_loop:
@@ -208,7 +208,7 @@ def _transformer(
 
 
 def models(small: bool = False) -> list[Model]:
-    """The models; `small` ones have the same parts, and do little."""
+    """Return the models; `small` ones have the same parts and run quickly."""
     if small:
         return [_mlp(3, 8, 4), _cnn(2, 8), _transformer(1, 4, 8, 2)]
     return [_mlp(), _cnn(), _transformer()]
@@ -220,17 +220,17 @@ def deep_transformer(small: bool = False, layers: int = 4) -> Model:
 
 
 def deep_models(small: bool = False) -> list[Model]:
-    """Networks of equal layers."""
+    """Return networks of equal layers."""
     if small:
         return [deep_transformer(small), _mlp(5, 8, 4)]
     return [_transformer(layers=12), _mlp(layers=200)]
 
 
 def small_mlp() -> Model:
-    """Two layers, small enough that what is measured is not arithmetic."""
+    """Return two layers, so small that arithmetic takes no time."""
     return _mlp(layers=2, width=32, batch=8)
 
 
 def digits_cnn(batch: int) -> Model:
-    """The CNN for images of 8x8, as handwritten digits come."""
+    """Return the CNN for images of 8x8, the size of handwritten digits."""
     return _cnn(batch, 8)._replace(name=f"CNN, {batch} images of 8x8")

@@ -1,4 +1,4 @@
-"""The models' steps beside PyTorch's and autograd's, and what the machine could do at most.
+"""Compare the models' steps with PyTorch and autograd, and with the limits of the machine.
 
 PyTorch runs operation by operation, as its users train; both come with the extra `peers`.
 """
@@ -22,7 +22,7 @@ from minixla.engine import kernels
 
 
 def peers(effort: Effort) -> Iterator[Comparison]:
-    """Each model's step beside each peer's, and as a part of what the machine can do.
+    """Compare each model's step with each peer's, and with the limits of the machine.
 
     Raises:
         SystemExit: a peer is not installed.
@@ -35,7 +35,7 @@ def peers(effort: Effort) -> Iterator[Comparison]:
         step, arguments = _step(model)
         ours = blocking(step, *arguments)
         yield _beside("PyTorch", model, ours, _torch_step(torch, model), effort)
-        # It has no convolution but SciPy's, of one channel.
+        # Its only convolution is SciPy's, which has one channel.
         if "CNN" not in model.name:
             other = autograd.value_and_grad(model.loss(autograd))
             run = partial(other, model.parameters, *model.batch)
@@ -47,19 +47,19 @@ def _beside(
     peer: str, model: Model, step: Callable[[], Any], run: Callable[[], Any], effort: Effort
 ) -> Comparison:
     name = f"step beside {peer}: {model.name}"
-    # In a row, as in training: PyTorch's threads go on waiting for work, on the cores that the next
-    # step needs, which must be theirs as well as ours.
+    # Run steps in a row, as in training: PyTorch's threads keep waiting for work on the cores that
+    # the next step needs, so the next step must be PyTorch's too.
     return per_call(name, {"minixla": step, peer: run}, effort.rounds(20), effort.rounds(10), "ms")
 
 
 def _step(model: Model) -> tuple[Any, Any]:
-    """A model's compiled step and its arguments."""
+    """Return a model's compiled step and its arguments."""
     step = MINIXLA.jit(MINIXLA.value_and_grad(model.loss(MINIXLA)))
     return step, jax.tree.map(jnp.asarray, (model.parameters, *model.batch))
 
 
 def limits(effort: Effort) -> Iterator[Comparison]:
-    """What is computed and moved a second beside the best of this machine's.
+    """Compare operations and bytes per second with the best of this machine.
 
     The best are a product of large matrices, and NumPy's copy from one array to another. Here a
     ratio is a part of the best; what only reads may move more.
@@ -90,13 +90,13 @@ def _part(name: str, unit: str, ours: float, what: str, best: float) -> Comparis
 
 
 def _seconds(function: Callable[..., Any], arguments: Any, effort: Effort) -> float:
-    """The median of a call's time."""
+    """Return the median of a call's time."""
     run = {"minixla": blocking(function, *arguments)}
     return interleaved("", run, effort.rounds(30), "s").medians["minixla"]
 
 
 def torch_framework() -> Framework:
-    """PyTorch's functions under the names that the models use; ImportError where it is missing."""
+    """Return PyTorch's functions by the models' names; raise ImportError if it is missing."""
     torch: Any = import_module("torch")
     functional = torch.nn.functional
 
@@ -148,7 +148,7 @@ def torch_framework() -> Framework:
 
 
 def torch_arguments(library: Any, model: Model) -> tuple[Any, ...]:
-    """A model's parameters, of which there are derivatives, and its batch, as PyTorch's tensors."""
+    """Return a model's differentiable parameters and its batch as PyTorch tensors."""
 
     def tensor(array: np.ndarray) -> Any:
         found = library.from_numpy(array.copy())
@@ -165,7 +165,7 @@ def _torch_step(torch: Framework, model: Model) -> Callable[[], Any]:
 
 
 def autograd_framework() -> Framework:
-    """autograd's functions under the names that the models use; ImportError where it is missing."""
+    """Return autograd's functions by the models' names; raise ImportError if it is missing."""
     autograd: Any = import_module("autograd")
     arrays: Any = import_module("autograd.numpy")
 

@@ -1,4 +1,4 @@
-"""Small whole programs, each written once and run on either framework: what users write.
+"""Small whole programs as users write them, each written once and run on either framework.
 
 They are the programs of the examples that one device and both frameworks can run, and what
 tutorials are made of: nets, loops, solvers, samplers.
@@ -23,7 +23,7 @@ class Program(NamedTuple):
     arguments: tuple[Any, ...]
 
     def of(self, framework: Framework) -> Callable[..., Any]:
-        """The program on a framework: a new function, which no cache knows."""
+        """Return the program on a framework, as a new function that is not cached."""
         return lambda *arguments: self.function(framework, *arguments)
 
 
@@ -394,7 +394,7 @@ def _rosenbrock(framework: Framework, x: Any) -> Any:
 
 
 def _newton_with_hessian(framework: Framework, x: Any) -> Any:
-    """The least of Rosenbrock's function."""
+    """Minimize Rosenbrock's function."""
     slope, curvature = framework.library.grad(_valley), framework.library.hessian(_valley)
 
     def step(_: Any, x: Any) -> Any:
@@ -404,7 +404,7 @@ def _newton_with_hessian(framework: Framework, x: Any) -> Any:
 
 
 def _sinkhorn(framework: Framework, costs: Any) -> Any:
-    """Optimal transport: factors of rows and columns in turn, and the gradient of what it costs."""
+    """Optimal transport: alternating factors of rows and columns, and the gradient of the cost."""
     np_ = framework.numpy
 
     def price(costs: Any) -> Any:
@@ -449,7 +449,7 @@ def _training(name: str, index: int) -> Program:
 
 
 def programs() -> list[Program]:
-    """All programs."""
+    """Return all programs."""
     key = jax.random.key(0)
     labels = (np.arange(256) % 10).astype(np.int32)
     line = np.linspace(-1, 1, 64, dtype=np.float32)

@@ -1,4 +1,4 @@
-"""What running costs: calls, operations outside jit, compiled steps and layers, the reference."""
+"""Measure running: calls, operations outside jit, compiled steps and layers, the reference."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from benchmarks.models import (
 
 
 def calls(effort: Effort) -> Iterator[Comparison]:
-    """A call of a small jitted function."""
+    """Measure a call of a small jitted function."""
     rounds, count = effort.rounds(60), 10 if effort.small else 500
     x = jnp.ones((64, 64))
     ours, theirs = mx.jit(lambda x: mx.numpy.tanh(x)), jax.jit(lambda x: jnp.tanh(x))
@@ -41,7 +41,7 @@ def calls(effort: Effort) -> Iterator[Comparison]:
 
 
 def _incremented(what: str, arrays: Any, rounds: int, count: int) -> Comparison:
-    """Calls of a jitted function that adds one to each of the arrays."""
+    """Measure calls of a jitted function that adds one to each array."""
     ours, theirs = (
         module.jit(lambda xs: jax.tree.map(lambda x: x + 1, xs)) for module in (mx, jax)
     )
@@ -50,7 +50,7 @@ def _incremented(what: str, arrays: Any, rounds: int, count: int) -> Comparison:
 
 
 def mapped_calls(rounds: int, count: int) -> Iterator[Comparison]:
-    """Calls of small functions mapped over all devices, outside of jit."""
+    """Measure calls of small functions mapped over all devices, outside of jit."""
     devices, auto = f"{jax.device_count()} devices", (jax.sharding.AxisType.Auto,)
     mesh = jax.make_mesh((jax.device_count(),), ("d",), axis_types=auto)
     x = jax.device_put(jnp.ones((mesh.size, 64)), jax.NamedSharding(mesh, jax.P("d")))
@@ -71,7 +71,7 @@ def mapped_calls(rounds: int, count: int) -> Iterator[Comparison]:
 
 
 def eager(effort: Effort) -> Iterator[Comparison]:
-    """Operations and derivatives outside jit."""
+    """Measure operations and derivatives outside jit."""
     rounds, count = effort.rounds(60), 10 if effort.small else 200
     x, row, y = jnp.ones((64, 64)), jnp.ones(64), np.ones((64, 64), np.float32)
     programs: dict[str, Callable[[Any], Any]] = {
@@ -95,7 +95,7 @@ def eager(effort: Effort) -> Iterator[Comparison]:
 
 
 def steps(effort: Effort) -> Iterator[Comparison]:
-    """One compiled value_and_grad of each model."""
+    """Measure one compiled value_and_grad of each model."""
     for model in models(effort.small):
         arguments = jax.tree.map(jnp.asarray, (model.parameters, *model.batch))
         variants = {
@@ -106,7 +106,7 @@ def steps(effort: Effort) -> Iterator[Comparison]:
 
 
 def layers(effort: Effort) -> Iterator[Comparison]:
-    """Compiled gradients of max pooling, 2x2 and 3x3, and of batch normalisation."""
+    """Measure compiled gradients of max pooling, 2x2 and 3x3, and of batch normalization."""
     sizes = (2, 8, 8, 2) if effort.small else (128, 28, 28, 32)
     x = jnp.asarray(np.random.default_rng(0).standard_normal(sizes), jnp.float32)
     vectors = jnp.ones(sizes[-1]), jnp.zeros(sizes[-1])
@@ -128,7 +128,7 @@ def layers(effort: Effort) -> Iterator[Comparison]:
 
     variants = {each.name: pooled(each) for each in FRAMEWORKS}
     yield interleaved(f"gradient of max pooling, {shape}", variants, rounds)
-    # Ties share the gradient there, so that it is not quite the same function.
+    # Ties share the gradient there, so the functions differ at ties.
     variants["jax"] = pooled(JAX._replace(nn=_ReshapedPool))
     yield interleaved("  against reshape and max in JAX", variants, rounds)
     variants = {each.name: pooled(each, 3) for each in FRAMEWORKS}
@@ -139,7 +139,7 @@ def layers(effort: Effort) -> Iterator[Comparison]:
 
 
 class _ReshapedPool:
-    """Max pooling of windows that do not overlap, as JAX users write it who know what is fast."""
+    """Run max pooling of windows that do not overlap, in the fastest form in JAX."""
 
     @staticmethod
     def max_pool(x: Any, window: Any, strides: Any) -> Any:
@@ -150,7 +150,7 @@ class _ReshapedPool:
 
 
 def reference(effort: Effort) -> Iterator[Comparison]:
-    """Evaluation in NumPy by mx.reference, beside XLA."""
+    """Compare evaluation in NumPy by mx.reference with XLA."""
     batch = 1 if effort.small else 8
     random = np.random.default_rng(0)
     shapes = ((batch, 32, 32, 16), (3, 3, 16, 32), (4 * batch, 28, 28, 32), (256, 256))
@@ -186,7 +186,7 @@ def reference(effort: Effort) -> Iterator[Comparison]:
 
 
 def interpreter(effort: Effort) -> Iterator[Comparison]:
-    """Evaluation in NumPy by mx.reference, beside StableHLO's interpreter."""
+    """Compare evaluation in NumPy by mx.reference with StableHLO's interpreter."""
     random = np.random.default_rng(0)
     batch, size = (1, 4) if effort.small else (8, 32)
     x = random.standard_normal((batch, size, size, 16), np.float32)
@@ -205,12 +205,12 @@ def interpreter(effort: Effort) -> Iterator[Comparison]:
             "minixla": partial(mx.reference(function), *arguments),
             "interpreter": _interpreted(mx.make_graph(function)(*arguments), arguments),
         }
-        # One evaluation of the convolution takes the interpreter most of a minute.
+        # The interpreter takes most of a minute for one evaluation of the convolution.
         yield interleaved(f"interpreter: {name}", variants, effort.rounds(2))
 
 
 def _interpreted(graph: mx.Graph, arguments: tuple[Any, ...]) -> Callable[[], Any]:
-    """A function that evaluates a graph in StableHLO's interpreter."""
+    """Return a function that evaluates a graph in StableHLO's interpreter."""
     from jax.extend.mlir import ir
     from jax.extend.mlir.dialects import stablehlo
     from jax.interpreters import mlir

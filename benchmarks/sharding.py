@@ -1,4 +1,4 @@
-"""Propagation of layouts, beside jaxlib's passes (Shardy)."""
+"""Compare sharding propagation with jaxlib's passes (Shardy)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LAYER = """
 
 
 def network(layers: int) -> str:
-    """A network of ten instructions a layer, over data and model."""
+    """Return a network of ten instructions per layer, sharded over data and model."""
     shapes = {"outer": "tensor<64x128xf32>", "inner": "tensor<64x256xf32>"}
     arguments = ['%v0: tensor<64x128xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>}']
     for n in range(layers):
@@ -48,9 +48,9 @@ func.func @main({", ".join(arguments)}) -> {shapes["outer"]} {{{lines}
 
 
 def sharding(effort: Effort) -> Iterator[Comparison]:
-    """Passes over a program in memory, without reading and printing; CPU time."""
+    """Measure the CPU time of passes over a program in memory, without parsing and printing."""
     context = make_ir_context()
-    # jaxlib's passes go over one function here, in one thread.
+    # jaxlib's passes process one function here, in one thread.
     context.enable_multithreading(False)
     for length in (10,) if effort.small else (1_000, 30_000):
         text = network(length // 10)

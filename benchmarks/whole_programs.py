@@ -1,4 +1,4 @@
-"""Whole programs: what it takes to compile and to run them, and how much memory they need."""
+"""Measure whole programs: time to compile and run them, and their memory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _compiled(program: Program, framework: Framework) -> Any:
 
 
 def whole_programs(effort: Effort) -> Iterator[Comparison]:
-    """Making and compiling each program, and a run of it."""
+    """Measure building, compiling and running each program."""
     for program in _chosen(effort):
         variants = {each.name: lambda f=each, p=program: _compiled(p, f) for each in FRAMEWORKS}
         title = f"compile: {program.name}"
@@ -49,7 +49,7 @@ def whole_programs(effort: Effort) -> Iterator[Comparison]:
 
 
 def memory(effort: Effort) -> Iterator[Comparison]:
-    """Bytes that a compiled program needs beside its arguments and results."""
+    """Return the bytes that a compiled program needs beside its arguments and results."""
     steps = [
         Program(f"value_and_grad: {model.name}", _value_and_grad(model.loss), arguments)
         for model in models(effort.small)
@@ -70,7 +70,7 @@ def memory(effort: Effort) -> Iterator[Comparison]:
 
 
 def deep(effort: Effort) -> Iterator[Comparison]:
-    """Networks of equal layers: written out, each a call of one jitted function, or one loop."""
+    """Measure networks of equal layers: unrolled, as calls of one jitted function, or as a loop."""
     for model in deep_models(effort.small):
         arguments = model.parameters, *model.batch
         hows = {"": _step_of(model), ", jitted": _step_of(model, True)}
@@ -88,7 +88,7 @@ def deep(effort: Effort) -> Iterator[Comparison]:
 def _beside(
     title: str, pairs: dict[str, tuple[Program, Framework]], effort: Effort
 ) -> Iterator[Comparison]:
-    """What two programs take to compile and run, and their memory."""
+    """Compare the time to compile and run two programs, and their memory."""
     variants = {name: partial(_compiled, *pair) for name, pair in pairs.items()}
     yield interleaved(f"compile: {title}", variants, effort.rounds(5), collect=True)
     runs = {}
@@ -101,7 +101,7 @@ def _beside(
 
 
 def _step_of(model: Model, are_jitted: bool = False, is_loop: bool = False) -> Callable[..., Any]:
-    """`value_and_grad` of a model of equal layers."""
+    """Return `value_and_grad` of a model of equal layers."""
 
     def step(framework: Framework, *arguments: Any) -> Any:
         loss = model.loss(framework, framework.jit if are_jitted else lambda layer: layer, is_loop)
@@ -111,7 +111,7 @@ def _step_of(model: Model, are_jitted: bool = False, is_loop: bool = False) -> C
 
 
 def _checkpointed_gradient(framework: Framework, weights: Any, rows: Any) -> Any:
-    """The gradient of blocks of four layers, each of which is computed again on the way back."""
+    """Return the gradient of blocks of four layers, which are recomputed in the backward pass."""
 
     def block(rows: Any, matrix: Any) -> Any:
         for _ in range(4):

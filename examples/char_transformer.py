@@ -1,9 +1,8 @@
-"""A small transformer that learns to write this repository's documentation, letter by letter.
+"""Train a small transformer to write this repository's documentation, letter by letter.
 
-Its layers are alike, so their parameters are stacked and one `mx.scan` goes over them: the program
-holds a layer once, however many there are. `--checkpoint` computes what is inside a layer again in
-the reverse pass, instead of keeping it.
-"""
+All layers have the same structure, so their parameters are stacked and one `mx.scan` runs over
+them. The program contains a layer once, for any number of layers. `--checkpoint` recomputes values
+inside a layer in the reverse pass, instead of storing them."""
 
 from __future__ import annotations
 
@@ -13,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import drawing
 import jax
 import numpy as np
 from tqdm import tqdm
@@ -79,7 +79,7 @@ def initial_parameters(
         return (random.standard_normal(sizes) * scale).astype(np.float32)
 
     width = size**-0.5
-    # What each layer adds is small at first: there are two sums in each.
+    # Each layer adds little at first: there are two sums in each.
     out = width * (2 * layers) ** -0.5
     return {
         "characters": weights(characters, size, scale=0.02),
@@ -186,7 +186,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(f"{len(text.learnt)} characters to learn from, {count} different ones", flush=True)
     print(f"{size} parameters in {options.layers} layers", flush=True)
     tests = next(windows(text.held_out, 64, options.context + 1, seed=0))
-    print(f"by chance alone      loss {np.log(count):.3f}")
+    print(f"by chance            loss {np.log(count):.3f}")
     print(f"before training      loss {float(evaluate(parameters, tests)):.3f}", flush=True)
     started = time.perf_counter()
     parameters, losses = train(parameters, text, options)
@@ -197,10 +197,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     start = text.numbers("## ")
     written = sample(parameters, start.tolist(), options.sample, options.context, options.seed)
     print(f"\n{text.text(written)}")
+    drawing.curves("char_transformer", {"training": losses})
 
 
 def train(parameters: Parameters, text: Text, options: Any) -> tuple[Parameters, list[float]]:
-    """Trains; returns parameters and the loss of each step."""
+    """Train; return parameters and the loss of each step."""
     zeros = jax.tree.map(np.zeros_like, parameters)
     adam = (np.float32(0), zeros, zeros)
     losses: list[float] = []

@@ -1,4 +1,4 @@
-"""The digits network written in JAX, and how far minixla's loss and gradients are from it."""
+"""Compare minixla's loss and gradients of the digits network with the same network in JAX."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import minixla as mx
 
 
 def jax_loss(parameters: dict[str, Any], images: Any, labels: Any) -> Any:
-    """The loss of `train_digits.loss`, in JAX alone and in the type of its arguments."""
+    """Compute the loss of `train_digits.loss` in JAX, in the type of its arguments."""
     x = images
     for block in ("1", "2"):
         x = jax.lax.conv_general_dilated(
@@ -54,7 +54,7 @@ class Row(NamedTuple):
 def compare_with_jax(
     loss: Callable[..., Any], parameters: dict[str, Any], images: np.ndarray, labels: np.ndarray
 ) -> list[Row]:
-    """Loss and gradients of one batch in minixla, in JAX, and in JAX with double precision."""
+    """Compare loss and gradients of one batch in minixla, JAX, and JAX in double precision."""
     (value, _), gradient = mx.jit(mx.value_and_grad(loss, has_aux=True))(parameters, images, labels)
     ours = {"loss": value, **gradient}
     value, gradient = jax.jit(jax.value_and_grad(jax_loss))(parameters, images, labels)
@@ -82,7 +82,7 @@ def _row(name: str, ours: np.ndarray, theirs: np.ndarray, truth: np.ndarray) -> 
 
 
 def print_table(rows: list[Row]) -> None:
-    """Prints the comparison."""
+    """Print the comparison."""
     print("loss and gradients of a batch,      largest difference   relative error (f64 as truth)")
     print("at the initial parameters           from JAX, in ULP*        minixla          JAX")
     for row in rows:

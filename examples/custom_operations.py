@@ -1,9 +1,8 @@
-"""Three operations of one's own, each checked: median pooling, a Pallas softmax, a gather.
+"""Define and check three custom operations: median pooling, a Pallas softmax, and a gather.
 
-Median pooling is the guide's case for an operation: like max pooling, with the median. As a
-composition it takes every window apart and sorts; a C++ kernel needs no such array. The composition
-stays, as what the operation means and for its derivative; the kernel only replaces how it runs.
-"""
+Median pooling is like max pooling, with the median. As a composition it extracts and sorts every
+window. A C++ kernel does not need that array. The composition remains the meaning of the operation
+and defines its derivative; the kernel only replaces how it runs."""
 
 from __future__ import annotations
 
@@ -11,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import drawing
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -160,7 +160,7 @@ def _(ctx: Any, grads: list[Any]) -> list[Any]:
 
 
 def timed(function: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
-    """What a function gives, and how many milliseconds it takes, the best of ten."""
+    """Return a function's result, and its least time of ten calls in milliseconds."""
     times, result = [], None
     for _ in range(10):
         start = time.perf_counter()
@@ -170,7 +170,7 @@ def timed(function: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
 
 
 def main(size: int = 128) -> None:
-    """Checks the operations, and times both kernels of median pooling."""
+    """Check the operations, and time both kernels of median pooling."""
     random = np.random.default_rng(0)
     small, images = (random.standard_normal((2, n, n), np.float32) for n in (6, size))
     composed, before = timed(mx.jit(lambda x: median_pool(x, size=5)), images)
@@ -187,6 +187,10 @@ def main(size: int = 128) -> None:
         report = mx.check_op(operation, [case])
         assert report.ok, report
         print(f"{operation.name}: {len(report.checks)} checks, all well")
+    noisy = np.where(random.random((3, 48, 48)) < 0.2, random.random((3, 48, 48)), 0.5)
+    noisy[:, 12:36, 12:36] += 0.4
+    pooled = median_pool(noisy.astype(np.float32), size=5)
+    drawing.images("custom_operations", {"noisy": noisy, "medians of 5 x 5": pooled})
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
-"""Trains the digits network on four devices, and once more on one: the losses agree.
+"""Train the digits network on four devices, and again on one: the losses agree.
 
-A step is one function of a part of the batch. It averages gradients, losses and the running
-moments of batch normalisation over the parts, by `mx.pmean`. `mx.pmap` runs it on four devices, a
-part on each; `mx.vmap` runs it on one, all parts at once. Both normalise each part with the part's
-own moments, as is usual where a batch is spread over devices, so that they compute the same but
-for rounding. The devices are made from the cores of the CPU.
-"""
+A step is one function of a part of the batch. `mx.pmean` averages gradients, losses and the running
+moments of batch normalization over the parts. `mx.pmap` runs it on four devices, with one part on
+each. `mx.vmap` runs it on one device, with all parts at once. Both normalize each part with that
+part's moments, as is usual for a batch on several devices. The results therefore agree except for
+rounding. The devices are CPU cores."""
 
 from __future__ import annotations
 
@@ -14,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import drawing
 import jax
 import numpy as np
 from losses import report, use_cpu_devices
@@ -42,7 +42,7 @@ def part_step(
 
 
 def in_parts(step: Callable[..., Any], count: int) -> Callable[..., Any]:
-    """A step that cuts the batch for `step`, which is mapped over the parts."""
+    """Return a step that splits the batch for `step`, which is mapped over the parts."""
 
     def train_step(
         parameters: Parameters, adam: Any, moments: Parameters, images: Any, labels: Any, rate: Any
@@ -54,7 +54,7 @@ def in_parts(step: Callable[..., Any], count: int) -> Callable[..., Any]:
 
 
 def main(argv: Sequence[str] | None = None) -> float:
-    """Trains twice, prints both losses and returns the largest relative difference."""
+    """Train twice, print both losses and return the largest relative difference."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--steps", type=int, default=110)
     arguments.add_argument("--devices", type=int, default=4, help="a divisor of 64")
@@ -81,6 +81,7 @@ def main(argv: Sequence[str] | None = None) -> float:
         accuracy = np.mean(np.asarray(predict(parameters, moments, x_test)) == y_test)
         seconds = time.perf_counter() - started
         print(f"test accuracy {accuracy:.2%}, {seconds:.1f} s\n", flush=True)
+    drawing.curves("data_parallel", dict(zip(steps, losses, strict=True)))
     return report(list(steps), losses[0], losses[1], TOLERANCE)
 
 

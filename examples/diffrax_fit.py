@@ -1,4 +1,4 @@
-"""Fits the rates of predators and prey with Diffrax and Optax: JAX code in `mx.jit` and `mx.grad`.
+"""Fit the rates of predators and prey with Diffrax and Optax: JAX code in `mx.jit` and `mx.grad`.
 
 Diffrax solves the equations of Lotka and Volterra with steps of adaptive size. `mx.value_and_grad`
 differentiates the solver's loop, through the rules that Diffrax declares with JAX. The gradient of
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import diffrax
+import drawing
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -84,6 +85,10 @@ def main(argv: Sequence[str] | None = None) -> list[float]:
         ("growth", "predation", "feeding", "death"), fitted, RATES, strict=True
     ):
         print(f"{name:10s} fitted {rate:.4f}, true {true:.4f}")
+    curve = solution(jnp.array(fitted), times)
+    lines = {"data": (jnp.stack([times, times], 1), observed)}
+    lines |= {"prey": (times, curve[:, 0]), "predators": (times, curve[:, 1])}
+    drawing.curves("diffrax_fit", lines, "time", "population")
     return fitted
 
 

@@ -1,6 +1,7 @@
-"""A sharded training step compiled for 256 TPU chips that are not here: what each of them will do.
+"""Compile a sharded training step for 256 TPU chips without the hardware, and print its costs.
 
-XLA's compiler for TPUs comes from PyPI (docs/platforms.md): nothing runs, on any machine.
+XLA's compiler for TPUs comes from PyPI (docs/platforms.md). The program is compiled and does not
+run.
 
     python examples/far_pod.py [--chips 4]
 """
@@ -30,17 +31,16 @@ def loss(parameters: Parameters, x: Any) -> Any:
 
 
 def step(parameters: Parameters, x: Any) -> tuple[Parameters, Any]:
-    """One step of gradient descent."""
+    """Run one step of gradient descent."""
     value, gradients = mx.value_and_grad(loss)(parameters, x)
     return jax.tree.map(lambda p, g: p - 1e-3 * g, parameters, gradients), value
 
 
 def sharded_step(rows: int, columns: int) -> tuple[Any, tuple[Any, Any]]:
-    """The step over a mesh of `rows` times `columns` chips, and shapes of its arguments.
+    """Return the step over a mesh of `rows` times `columns` chips, and shapes of its arguments.
 
-    The batch lies along the rows; of each layer the first matrix is split by columns, the second by
-    rows, so that its products meet once.
-    """
+    The batch is sharded along the rows. In each layer, the first matrix is sharded by columns and
+    the second by rows, so the layer needs one exchange."""
     mesh = mx.sharding.Mesh(None, ("data", "model"), (rows, columns))
     weights = [(P(None, "model"), P("model"))] * LAYERS
     given, made = (weights, P("data")), (weights, P())
@@ -51,7 +51,7 @@ def sharded_step(rows: int, columns: int) -> tuple[Any, tuple[Any, Any]]:
 
 
 def main(argv: Sequence[str] | None = None) -> dict[str, float]:
-    """Compiles the step, and prints what XLA says of it; returns XLA's numbers for one chip."""
+    """Compile the step; print XLA's numbers for one chip and return them."""
     options = argparse.ArgumentParser(description="A training step compiled for TPUs.")
     options.add_argument("--chips", type=int, choices=(4, 16, 64, 256), default=256)
     side = round(options.parse_args(argv).chips ** 0.5)
@@ -62,7 +62,9 @@ def main(argv: Sequence[str] | None = None) -> dict[str, float]:
     talk = {name: n for name, n in found.items() if name.startswith(COLLECTIVES)}
     print(f"\ncollectives of each chip: {talk}")
     expected = jitted.shardings(*shapes).collectives()
-    print(f"from its layouts alone: {len(expected)}, {expected.bytes:,} bytes; XLA joins some")
+    print(
+        f"predicted from the shardings: {len(expected)}, {expected.bytes:,} bytes; XLA joins some"
+    )
     held, most = report.xla["arguments"], report.xla["peak"]
     print(f"bytes of each chip: {held:,.0f} of arguments, {most:,.0f} at most")
     print(f"time of a step: {estimated_seconds(report.xla, expected.bytes) * 1e3:.3g} ms")
@@ -70,17 +72,16 @@ def main(argv: Sequence[str] | None = None) -> dict[str, float]:
 
 
 def estimated_seconds(figures: dict[str, float], exchanged: float) -> float:
-    """What a step takes: XLA's estimate, or, as it has none where chips exchange bytes, ours.
+    """Return XLA's estimate of a step's time, or minixla's if chips exchange bytes.
 
-    A chip computes as long as its cycles take, or its memory if that is longer; then it exchanges
-    the bytes of its collectives, and an all-reduce passes each of them twice.
-    """
+    A chip computes for the time of its cycles, or of its memory if that is longer. It then
+    exchanges the bytes of its collectives; an all-reduce passes each byte twice."""
     if "seconds" in figures:
         return figures["seconds"]
     return max(figures["seconds_by_cycles"], figures["seconds_by_bytes"]) + 2 * exchanged / LINKS
 
 
-#: Bytes in a second between a chip and the others: Google says 1,600 Gbit/s of a TPU v5e.
+#: Bytes per second between a chip and the others: 1,600 Gbit/s for a TPU v5e, says Google.
 LINKS = 200e9
 COLLECTIVES = ("all-", "collective-", "reduce-scatter")
 

@@ -1,7 +1,7 @@
-"""Takes the noise off a digit's picture and a chirp's sound in the space of frequencies.
+"""Remove noise from images of digits and from a chirp, with Fourier transforms.
 
-First by keeping the strongest frequencies; then by a filter for the picture whose strength at each
-frequency is learnt: `mx.grad` goes through the Fourier transform and back.
+The chirp keeps its strongest frequencies. The images pass through a filter whose strength at each
+frequency is learned: `mx.grad` differentiates the Fourier transform and its inverse.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+import drawing
 from sklearn.datasets import load_digits
 
 import minixla as mx
@@ -18,7 +19,7 @@ import minixla.numpy as np
 
 @mx.jit
 def strongest(signal: Any, share: Any) -> Any:
-    """A signal of which the strongest share of frequencies is left."""
+    """Keep the strongest share of a signal's frequencies."""
     spectrum = np.fft.rfft(signal)
     power = np.abs(spectrum) ** 2
     least = np.quantile(power, 1 - share)
@@ -26,24 +27,24 @@ def strongest(signal: Any, share: Any) -> Any:
 
 
 def filtered(strength: Any, images: Any) -> Any:
-    """Pictures f32[count,8,8], each frequency of which is multiplied by a strength, f32[8,5]."""
+    """Multiply each frequency of images f32[count,8,8] by a strength, f32[8,5]."""
     return np.fft.irfft2(strength * np.fft.rfft2(images), images.shape[1:])
 
 
 def loss(strength: Any, noisy: Any, clean: Any) -> Any:
-    """The mean squared error of filtered pictures."""
+    """Return the mean squared error of filtered images."""
     return np.square(filtered(strength, noisy) - clean).mean()
 
 
 @mx.jit
 def train_step(strength: Any, noisy: Any, clean: Any) -> Any:
-    """One step of gradient descent."""
+    """Run one step of gradient descent."""
     value, gradient = mx.value_and_grad(loss)(strength, noisy, clean)
     return strength - 4 * gradient, value
 
 
 def main(argv: Sequence[str] | None = None) -> list[float]:
-    """Prints errors before and after, which are returned with the strengths."""
+    """Print errors before and after; return them with the strengths."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--steps", type=int, default=100)
     arguments.add_argument("--seed", type=int, default=0)
@@ -65,6 +66,8 @@ def main(argv: Sequence[str] | None = None) -> list[float]:
     print("how much of each frequency is kept:")
     for row in strength:
         print("  ", *[f"{float(each):5.2f}" for each in row])
+    few = {"noisy": images[:8], "filtered": filtered(strength, images[:8]), "clean": clean[:8]}
+    drawing.images("fft_denoising", few)
     return [*map(float, errors), *losses, *map(float, strength.ravel())]
 
 

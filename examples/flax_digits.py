@@ -1,4 +1,4 @@
-"""Trains a Flax network with Optax on handwritten digits: JAX code in `mx.jit` and `mx.grad`.
+"""Train a Flax network with Optax on handwritten digits: JAX code in `mx.jit` and `mx.grad`.
 
 The network, its initialization and the optimizer are JAX code that does not know minixla. The
 training step is the same function for both libraries; only `jit` and `value_and_grad` differ. The
@@ -12,6 +12,7 @@ import argparse
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import drawing
 import jax
 import numpy as np
 import optax
@@ -84,11 +85,12 @@ def main(argv: Sequence[str] | None = None) -> float:
     steps = {"minixla": training(mx, loss, optimizer), "jax": training(jax, loss, optimizer)}
     states: dict[str, Any] = {name: (start, optimizer.init(start["params"])) for name in steps}
     print(" step   loss in minixla       loss in JAX    difference")
-    largest = 0.0
+    largest, curves = 0.0, {"minixla": [], "jax": []}
     for number, batch in enumerate(data):
         losses = {}
         for name, step in steps.items():
             *states[name], losses[name] = step(*states[name], *batch)
+            curves[name].append(float(losses[name]))
         ours, theirs = float(losses["minixla"]), float(losses["jax"])
         largest = max(largest, abs(ours - theirs))
         if number % max(options.steps // 6, 1) == 0 or number == options.steps - 1:
@@ -101,6 +103,7 @@ def main(argv: Sequence[str] | None = None) -> float:
     truth = mx.reference(of_last_batch, precision="float64")(trained)
     print(f"\nloss of the last batch by XLA      {float(of_last_batch(trained)):.9f}")
     print(f"... by NumPy, double precision     {float(truth):.9f}")
+    drawing.curves("flax_digits", curves)
     return largest
 
 

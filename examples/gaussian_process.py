@@ -1,8 +1,8 @@
-"""Gaussian process regression: fits a noisy curve, and says how sure it is of each value.
+"""Fit a noisy curve by Gaussian process regression, with the uncertainty of each value.
 
-The scales of the kernel are found by gradient descent on the likelihood of the data, whose
-derivative goes through a Cholesky decomposition (C. E. Rasmussen and C. K. I. Williams, Gaussian
-Processes for Machine Learning, 2006, algorithm 2.1).
+Gradient descent on the likelihood of the data fits the scales of the kernel. Its derivative goes
+through a Cholesky decomposition (C. E. Rasmussen and C. K. I. Williams, Gaussian Processes for
+Machine Learning, 2006, algorithm 2.1).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import drawing
 import optax
 
 import minixla as mx
@@ -21,20 +22,20 @@ Parameters = dict[str, Any]
 
 
 def kernel(parameters: Parameters, x: Any, y: Any) -> Any:
-    """Covariances of the values at points of two lists, f32[x,y]."""
+    """Return the covariances of the values at two lists of points, f32[x,y]."""
     distance = (x[:, None] - y) / np.exp(parameters["length"])
     return np.exp(2 * parameters["amplitude"] - distance**2 / 2)
 
 
 def decomposed(parameters: Parameters, x: Any, y: Any) -> tuple[Any, Any]:
-    """The root of the data's covariance, and the covariance's inverse times the data."""
+    """Return the root of the data's covariance, and its inverse times the data."""
     noise = np.exp(2 * parameters["noise"]) + 1e-5
     root = np.linalg.cholesky(kernel(parameters, x, x) + noise * np.eye(len(x)))
     return root, np.linalg.solve(root.T, np.linalg.solve(root, y))
 
 
 def loss(parameters: Parameters, x: Any, y: Any) -> Any:
-    """The negative logarithm of the likelihood of the data, per point."""
+    """Return the negative log-likelihood of the data, per point."""
     root, weights = decomposed(parameters, x, y)
     total = y @ weights / 2 + np.log(np.diagonal(root)).sum()
     return total / len(x) + math.log(2 * math.pi) / 2
@@ -42,7 +43,7 @@ def loss(parameters: Parameters, x: Any, y: Any) -> Any:
 
 @mx.jit
 def predicted(parameters: Parameters, x: Any, y: Any, places: Any) -> tuple[Any, Any]:
-    """The mean and the standard deviation of the curve at places."""
+    """Return the mean and the standard deviation of the curve at some places."""
     root, weights = decomposed(parameters, x, y)
     between = kernel(parameters, x, places)
     known = np.square(np.linalg.solve(root, between)).sum(0)
@@ -51,7 +52,7 @@ def predicted(parameters: Parameters, x: Any, y: Any, places: Any) -> tuple[Any,
 
 
 def main(argv: Sequence[str] | None = None) -> list[float]:
-    """Fits and prints the curve; returns the losses, and means and deviations at some places."""
+    """Fit and print the curve; return the losses, and means and deviations at some places."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--steps", type=int, default=100)
     arguments.add_argument("--points", type=int, default=40)
@@ -81,6 +82,12 @@ def main(argv: Sequence[str] | None = None) -> list[float]:
     for place, value, each in zip(places, mean, deviation, strict=True):
         print(f"at {float(place):5.1f}: {float(value):7.3f} +- {float(each):.3f}", end="")
         print(f"   (sin(2 x) = {math.sin(2 * float(place)):6.3f})")
+    fine = np.linspace(-3, 3, 121)
+    mean_there, there = predicted(parameters, x, y, fine)
+    lines = {"data": (x, y), "mean": (fine, mean_there)}
+    lines |= {"mean + 2 deviations": (fine, mean_there + 2 * there)}
+    lines |= {"mean - 2 deviations": (fine, mean_there - 2 * there)}
+    drawing.curves("gaussian_process", lines, "x", "y")
     return [*losses, *map(float, mean), *map(float, deviation)]
 
 

@@ -1,6 +1,6 @@
-"""Draws from the posterior of a logistic regression by Hamiltonian Monte Carlo.
+"""Sample the posterior of a logistic regression by Hamiltonian Monte Carlo.
 
-Many chains at once by `mx.vmap`, each of which is one `mx.scan`; the size of the steps is found
+`mx.vmap` runs several chains at once, and each chain is one `mx.scan`. The step size is adapted
 while the chains warm up (M. D. Hoffman and A. Gelman, The No-U-Turn Sampler, 2014, section 3.2).
 
 Source: R. M. Neal, MCMC using Hamiltonian dynamics (2011).
@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import drawing
 from sklearn.datasets import load_breast_cancer
 
 import minixla as mx
@@ -71,7 +72,7 @@ def chain(density: Callable[[Any], Any], key: Any, start: Any, warm_up: int, dra
 
 
 def main(argv: Sequence[str] | None = None) -> list[float]:
-    """Prints the posterior's moments; returns them."""
+    """Print and return the posterior's moments."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--chains", type=int, default=4)
     arguments.add_argument("--warm-up", type=int, default=300)
@@ -104,6 +105,8 @@ def main(argv: Sequence[str] | None = None) -> list[float]:
         value, spread, ratio = map(float, row)
         print(f"{name:18} {value:7.3f} +- {spread:.3f}   R-hat {math.sqrt(1 + ratio):.3f}")
     print(f"{100 * float(rates.mean()):.1f}% of the proposals were taken")
+    chains = {f"chain {number}": chain[:, 1] for number, chain in enumerate(places)}
+    drawing.curves("hamiltonian_monte_carlo", chains, "draw", f"weight of {names[0]}")
     return [*map(float, mean), *map(float, deviation), *map(float, between), float(rates.mean())]
 
 

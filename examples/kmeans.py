@@ -1,8 +1,7 @@
-"""Finds clusters of points by Lloyd's algorithm, in a loop that ends when no point moves.
+"""Find clusters of points with Lloyd's algorithm, in a loop that ends when no point moves.
 
-The first centres are those of k-means++ (D. Arthur and S. Vassilvitskii, 2007). Everything is one
-compiled program.
-"""
+The initial centers are those of k-means++ (D. Arthur and S. Vassilvitskii, 2007). The whole
+algorithm is one compiled program."""
 
 from __future__ import annotations
 
@@ -10,52 +9,53 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+import drawing
 from sklearn.datasets import make_blobs
 
 import minixla as mx
 import minixla.numpy as np
 
 
-def distances(points: Any, centres: Any) -> Any:
-    """Squared distances, f32[points,centres]."""
-    return np.square(points[:, None] - centres).sum(-1)
+def distances(points: Any, centers: Any) -> Any:
+    """Return squared distances, f32[points,centers]."""
+    return np.square(points[:, None] - centers).sum(-1)
 
 
-def first_centres(points: Any, uniform: Any) -> Any:
-    """Points far from each other: each is drawn with weights that are squared distances."""
+def first_centers(points: Any, uniform: Any) -> Any:
+    """Return points far from each other, drawn with squared distances as weights."""
     place = (uniform[0] * len(points)).astype(np.int32)
-    centres = np.broadcast_to(points[place], (len(uniform), points.shape[1]))
+    centers = np.broadcast_to(points[place], (len(uniform), points.shape[1]))
     for number in range(1, len(uniform)):
-        # Of those that are not drawn yet the first stands in.
-        weights = np.cumsum(distances(points, centres).min(1))
+        # The first center stands for centers that are not drawn yet.
+        weights = np.cumsum(distances(points, centers).min(1))
         place = (weights < uniform[number] * weights[-1]).sum()
-        centres = centres.at[number].set(points[place])
-    return centres
+        centers = centers.at[number].set(points[place])
+    return centers
 
 
 @mx.jit
 def clustered(points: Any, uniform: Any) -> tuple[Any, Any, Any]:
-    """Centres, the number of each point's, and how many rounds it took."""
+    """Return the centers, the index of each point's center, and the number of rounds."""
 
     def is_moving(state: Any) -> Any:
         _, labels, before, rounds = state
         return (labels != before).any() & (rounds < 100)
 
     def step(state: Any) -> Any:
-        centres, labels, _, rounds = state
-        counts = np.zeros(len(centres)).at[labels].add(1)
-        sums = np.zeros_like(centres).at[labels].add(points)
-        means = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centres)
+        centers, labels, _, rounds = state
+        counts = np.zeros(len(centers)).at[labels].add(1)
+        sums = np.zeros_like(centers).at[labels].add(points)
+        means = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centers)
         return means, distances(points, means).argmin(1), labels, rounds + 1
 
-    centres = first_centres(points, uniform)
-    labels = distances(points, centres).argmin(1)
-    centres, labels, _, rounds = mx.while_loop(is_moving, step, (centres, labels, labels - 1, 0))
-    return centres, labels, rounds
+    centers = first_centers(points, uniform)
+    labels = distances(points, centers).argmin(1)
+    centers, labels, _, rounds = mx.while_loop(is_moving, step, (centers, labels, labels - 1, 0))
+    return centers, labels, rounds
 
 
 def main(argv: Sequence[str] | None = None) -> list[float]:
-    """Prints the centres; returns them, the mean squared distance and the number of rounds."""
+    """Print and return the centers, the mean squared distance and the number of rounds."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--clusters", type=int, default=5)
     arguments.add_argument("--points", type=int, default=2000)
@@ -64,13 +64,14 @@ def main(argv: Sequence[str] | None = None) -> list[float]:
     points: Any = make_blobs(options.points, centers=options.clusters, random_state=options.seed)[0]
     points = points.astype("float32")
     uniform = mx.random.uniform(mx.random.key(options.seed), (options.clusters,))
-    centres, labels, rounds = clustered(points, uniform)
-    within = np.square(points - centres[labels]).sum(1).mean()
-    for number, centre in enumerate(centres):
-        where = ", ".join([f"{float(each):7.3f}" for each in centre])
-        print(f"centre {number}: {where}   {int((labels == number).sum()):5d} points")
+    centers, labels, rounds = clustered(points, uniform)
+    within = np.square(points - centers[labels]).sum(1).mean()
+    for number, center in enumerate(centers):
+        where = ", ".join([f"{float(each):7.3f}" for each in center])
+        print(f"center {number}: {where}   {int((labels == number).sum()):5d} points")
     print(f"mean squared distance {float(within):.4f} after {int(rounds)} rounds")
-    return [*map(float, centres.ravel()), float(within), float(rounds)]
+    drawing.points("kmeans", points, labels, centers)
+    return [*map(float, centers.ravel()), float(within), float(rounds)]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the examples that train on several devices share: making devices, and comparing losses."""
+"""Share code of the examples that train on several devices: create devices, compare losses."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 
 
 def use_cpu_devices(count: int) -> None:
-    """Makes that many devices; JAX must not have started yet."""
+    """Create `count` CPU devices; JAX must not have started yet."""
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_num_cpu_devices", count)
 
 
 def report(names: Sequence[str], first: np.ndarray, second: np.ndarray, tolerance: float) -> float:
-    """Prints the losses of two runs at some of the steps; returns the largest difference.
+    """Print the losses of two runs at some of the steps; return the largest difference.
 
     Differences are relative to the second run's losses.
     """

@@ -1,11 +1,10 @@
-"""Learns how strongly to regularise each weight of a regression, through the solver's own loop.
+"""Learn how strongly to regularize each weight of a regression, through the solver's loop.
 
 The inner problem is ridge regression with a strength for each feature. Gradient descent solves it
-in an `mx.while_loop` that ends when the gradient is small: after how many iterations is known only
+in an `mx.while_loop` that ends when the gradient is small. The number of iterations is known only
 at run time, and changes with the strengths. The outer problem is to choose the strengths so that
-the error on other data is small; its gradient is `mx.grad` through that loop, which JAX does not
-have. It is compared with finite differences and with the implicit function theorem.
-"""
+the error on other data is small. Its gradient is `mx.grad` through that loop, which JAX does not
+support. It is compared with finite differences and with the implicit function theorem."""
 
 from __future__ import annotations
 
@@ -13,6 +12,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import drawing
 import jax
 import numpy as np
 from tqdm import tqdm
@@ -69,14 +69,14 @@ def solve(log_strengths: Any, data: Data) -> tuple[Any, Any]:
 
 
 def error(w: Any, data: Data) -> Any:
-    """Half the mean squared error."""
+    """Return half the mean squared error."""
     return ((data.x @ w - data.y) ** 2).mean() / 2
 
 
 def implicit_gradient(log_strengths: np.ndarray, data: Data, other: Data) -> np.ndarray:
-    """The gradient of the error on `other`, by the implicit function theorem, in NumPy.
+    """Compute the gradient of the error on `other` by the implicit function theorem, in NumPy.
 
-    Where H w = x^T y / n with H = x^T x / n + diag(s), dw / ds_j = -w_j H^-1 e_j.
+    For H w = x^T y / n with H = x^T x / n + diag(s), dw / ds_j = -w_j H^-1 e_j.
     """
     strengths = np.exp(log_strengths)
     count = len(data.y)
@@ -87,13 +87,13 @@ def implicit_gradient(log_strengths: np.ndarray, data: Data, other: Data) -> np.
 
 
 def differences(fun: Callable[[Any], Any], at: np.ndarray, step: float = 1e-4) -> np.ndarray:
-    """The gradient by central differences."""
+    """Compute the gradient by central differences."""
     rows = np.eye(len(at)) * step
     return np.array([float(fun(at + row) - fun(at - row)) / (2 * step) for row in rows])
 
 
 def main(argv: Sequence[str] | None = None) -> float:
-    """Chooses strengths, compares gradients, and returns their largest relative error."""
+    """Choose strengths, compare gradients, and return their largest relative error."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--steps", type=int, default=60, help="of the outer problem")
     arguments.add_argument("--features", type=int, default=20)
@@ -111,21 +111,24 @@ def main(argv: Sequence[str] | None = None) -> float:
     start = np.full(options.features, np.log(0.1))
     largest = compare(lambda s: value(s)[0], step, start, data, other)
     strengths = choose(step, start, options.steps)
-    ends = {"none": np.full(options.features, -30.0), "all 0.1": start, "learnt": strengths}
+    ends = {"none": np.full(options.features, -30.0), "all 0.1": start, "learned": strengths}
     print("\nstrengths    inner iterations    error on other data    error on test data")
     solved = mx.jit(lambda s: solve(s, data))
     for name, each in ends.items():
         w, iterations = solved(each)
         print(f"{name:<9}{int(iterations):>20}{error(w, other):>23.4f}{error(w, test):>22.4f}")
     matter = np.arange(options.features) % 4 == 0
-    print("\nlearnt strengths, geometric mean")
+    print("\nlearned strengths, geometric mean")
     print(f"of features that matter     {np.exp(strengths[matter].mean()):.4f}")
     print(f"of features that do not     {np.exp(strengths[~matter].mean()):.4f}")
+    lines = {"features that matter": (np.flatnonzero(matter), np.exp(strengths[matter]))}
+    lines |= {"other features": (np.flatnonzero(~matter), np.exp(strengths[~matter]))}
+    drawing.curves("meta", lines, "feature", "learned strength", style="o")
     return largest
 
 
 def compare(fun: Callable[[Any], Any], step: Any, at: np.ndarray, data: Data, other: Data) -> float:
-    """Prints gradients found in three ways; returns the largest relative error of ours."""
+    """Print three gradients; return the largest relative error of minixla's."""
     (_, iterations), found = step(at)
     found, exact = np.asarray(found), implicit_gradient(at, data, other)
     numeric = differences(fun, at)
@@ -142,7 +145,7 @@ def compare(fun: Callable[[Any], Any], step: Any, at: np.ndarray, data: Data, ot
 
 
 def choose(step: Any, start: np.ndarray, steps: int) -> np.ndarray:
-    """Log strengths after gradient descent in which each has a rate like Adam's."""
+    """Return log strengths after gradient descent with rates like Adam's."""
     at, mean, square = start, 0.0, 0.0
     print(f"\n{'step':>5}{'error on other data':>23}{'inner iterations':>20}", flush=True)
     with tqdm(total=steps, unit="step", mininterval=1) as bar:

@@ -1,7 +1,8 @@
-"""A multilayer perceptron that learns x -> sin(3x), in thirty lines."""
+"""Train a multilayer perceptron to compute sin(3 x), in thirty lines."""
 
 from itertools import pairwise
 
+import drawing
 import jax
 import numpy as np
 
@@ -35,3 +36,5 @@ for number in range(2001):
     parameters, velocity, loss = step(parameters, velocity, x, np.sin(3 * x))
     if number % 500 == 0:
         print(f"step {number:4d}  loss {float(loss):.6f}")
+fitted = network(parameters, x)
+drawing.curves("mlp", {"data": (x, np.sin(3 * x)), "network": (x, fitted)}, "x", "y")

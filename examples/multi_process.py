@@ -1,8 +1,8 @@
-"""The program of sharded_mlp.py in two processes, which meet by `jax.distributed`.
+"""Run the program of sharded_mlp.py in two processes, which connect by `jax.distributed`.
 
-Each process has four devices; the mesh has all eight. Both run this file: what is done on several
-machines, where each gets its number and the address of the first, is done here on one. The losses
-are those of one process with one device.
+Each process has four devices, and the mesh has all eight. Both processes run this file. On several
+machines, each machine gets a process number and the address of the first; this example does so on
+one machine. The losses are those of one process with one device.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
+import drawing
 import jax
 import numpy as np
 from losses import report, use_cpu_devices
@@ -25,7 +26,7 @@ PROCESSES, DEVICES = 2, 4
 
 
 def trained(address: str, number: int, steps: int, seed: int) -> np.ndarray:
-    """The losses, as process `number` of those that meet at an address finds them."""
+    """Return the losses of process `number`; the processes connect at `address`."""
     use_cpu_devices(DEVICES)
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(address, PROCESSES, number, initialization_timeout=60)
@@ -36,7 +37,7 @@ def trained(address: str, number: int, steps: int, seed: int) -> np.ndarray:
 
 
 def free_address() -> str:
-    """A port of this machine that nobody listens on."""
+    """Return a free port of this machine."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{probe.getsockname()[1]}"
@@ -64,7 +65,7 @@ def of_processes(options: argparse.Namespace) -> list[np.ndarray]:
 
 
 def main(argv: Sequence[str] | None = None) -> float:
-    """Trains in two processes and in this one; returns the largest difference of the losses."""
+    """Train in two processes and in this one; return the largest difference of the losses."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--steps", type=int, default=60)
     arguments.add_argument("--seed", type=int, default=0)
@@ -80,6 +81,7 @@ def main(argv: Sequence[str] | None = None) -> float:
     use_cpu_devices(1)
     one = train(mx.jit(step), options.steps, options.seed)
     names = (f"{PROCESSES} processes, {DEVICES} devices each", "1 device")
+    drawing.curves("multi_process", dict(zip(names, (first, one), strict=True)))
     return report(names, first, one, TOLERANCE)
 
 

@@ -1,8 +1,8 @@
-"""Learns the equation of a spiral from points on it: a neural ordinary differential equation.
+"""Learn the equation of a spiral from points on it: a neural ordinary differential equation.
 
-The solver chooses its steps itself (P. Bogacki and L. F. Shampine, 1989), in a `while_loop` that
-takes as many as it needs; `mx.grad` goes back through them. Optax's Adam is JAX code, which one
-line each makes part of the program.
+The solver chooses its step sizes (P. Bogacki and L. F. Shampine, 1989) in a `while_loop`, which
+runs as many steps as it needs. `mx.grad` differentiates this loop. Optax's Adam is JAX code and
+becomes part of the program.
 
 Source: R. T. Q. Chen and others, Neural Ordinary Differential Equations (2018).
 """
@@ -13,6 +13,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import drawing
 import optax
 
 import minixla as mx
@@ -25,18 +26,18 @@ INTERVAL = 0.25
 
 
 def network(parameters: Parameters, y: Any) -> Any:
-    """The velocity at a point, f32[2]."""
+    """Return the velocity at a point, f32[2]."""
     hidden = np.tanh(y**3 @ parameters["in"] + parameters["bias"])
     return hidden @ parameters["out"]
 
 
 def spiral(y: Any) -> Any:
-    """The velocity that is to be found."""
+    """Return the true velocity."""
     return y**3 @ np.array([[-0.1, 2.0], [-2.0, -0.1]])
 
 
 def solved(velocity: Callable[[Any], Any], y: Any, duration: Any) -> tuple[Any, Any]:
-    """Where a point gets in a time, and how many steps were tried."""
+    """Return the point after some time, and how many steps the solver tried."""
 
     def is_before(state: Any) -> Any:
         return state[0] < duration
@@ -52,7 +53,7 @@ def solved(velocity: Callable[[Any], Any], y: Any, duration: Any) -> tuple[Any, 
         error = size * (-5 / 72 * k1 + k2 / 12 + k3 / 9 - k4 / 8)
         worst = np.abs(error / (TOLERANCE * (1 + np.abs(y)))).max()
         is_good = worst <= 1
-        # The last step must end in time: rounding must not leave a rest.
+        # The last step must end exactly, so that rounding leaves no remaining time.
         is_last = is_good & (size >= duration - time)
         factor = np.clip(0.9 * np.maximum(worst, 1e-6) ** (-1 / 3), 0.2, 3)
         time = np.where(is_last, duration, np.where(is_good, time + size, time))
@@ -64,7 +65,7 @@ def solved(velocity: Callable[[Any], Any], y: Any, duration: Any) -> tuple[Any, 
 
 
 def trajectory(velocity: Callable[[Any], Any], start: Any, points: int) -> Any:
-    """Points on the way of one, f32[points,2]."""
+    """Return points on a trajectory, f32[points,2]."""
 
     def advance(y: Any, _: Any) -> Any:
         return solved(velocity, y, np.float32(INTERVAL))[0], y
@@ -73,7 +74,7 @@ def trajectory(velocity: Callable[[Any], Any], start: Any, points: int) -> Any:
 
 
 def main(argv: Sequence[str] | None = None) -> list[float]:
-    """Trains and prints losses, which are returned."""
+    """Train; print and return the losses."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--steps", type=int, default=300)
     arguments.add_argument("--points", type=int, default=60)
@@ -91,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> list[float]:
     update, apply_updates = map(mx.from_jax, (optimizer.update, optax.apply_updates))
 
     def loss(parameters: Parameters) -> tuple[Any, Any]:
-        """How far off the next point each one gets."""
+        """Return the error of the next point after each point."""
 
         def after(y: Any) -> tuple[Any, Any]:
             return solved(lambda y: network(parameters, y), y, np.float32(INTERVAL))
@@ -113,7 +114,9 @@ def main(argv: Sequence[str] | None = None) -> list[float]:
             print(f"step {number:4d}   loss {losses[-1]:.6f}   {int(count)} steps of the solver")
     way = mx.jit(lambda: trajectory(lambda y: network(parameters, y), start, options.points))()
     furthest = float(np.abs(way - truth).max())
-    print(f"from the first point alone it stays within {furthest:.3f} of the spiral")
+    print(f"started at the first point, it stays within {furthest:.3f} of the spiral")
+    lines = {"data": (truth[:, 0], truth[:, 1]), "network": (way[:, 0], way[:, 1])}
+    drawing.curves("neural_ode", lines, "x", "y")
     return [*losses, furthest]
 
 

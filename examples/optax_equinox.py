@@ -1,9 +1,8 @@
-"""Trains an Equinox network with an Optax optimiser inside minixla's own training step.
+"""Train an Equinox network with an Optax optimizer inside minixla's training step.
 
 The network and the optimizer are JAX code, and run unchanged inside `mx.jit` and
-`mx.value_and_grad`. The results of the same steps in JAX are printed beside ours. Finally, NumPy
-evaluates the trained network in double precision, without XLA.
-"""
+`mx.value_and_grad`. The results of the same steps in JAX are printed beside minixla's. Finally,
+NumPy evaluates the trained network in double precision, without XLA."""
 
 from __future__ import annotations
 
@@ -11,6 +10,7 @@ import argparse
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import drawing
 import equinox as eqx
 import jax
 import numpy as np
@@ -63,7 +63,7 @@ def training(library: Any, loss: Any, optimizer: Any) -> Callable[..., Any]:
 
 
 def main(argv: Sequence[str] | None = None) -> float:
-    """Trains in both, prints losses; returns the largest difference between them."""
+    """Train with both libraries, print the losses and return their largest difference."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--steps", type=int, default=60)
     arguments.add_argument("--seed", type=int, default=0)
@@ -82,12 +82,13 @@ def main(argv: Sequence[str] | None = None) -> float:
     }
     states: dict[str, Any] = {name: (parameters, optimizer.init(parameters)) for name in steps}
     print(" step   loss in minixla       loss in JAX    difference")
-    largest = 0.0
+    largest, curves = 0.0, {"minixla": [], "jax": []}
     data = list(batches(options.seed, 64, options.steps))
     for number, batch in enumerate(data):
         losses = {}
         for name, step in steps.items():
             *states[name], losses[name] = step(*states[name], *batch)
+            curves[name].append(float(losses[name]))
         difference = abs(float(losses["minixla"]) - float(losses["jax"]))
         largest = max(largest, difference)
         if number % max(options.steps // 6, 1) == 0 or number == options.steps - 1:
@@ -97,6 +98,7 @@ def main(argv: Sequence[str] | None = None) -> float:
     truth = mx.reference(loss, precision="float64")(trained, *data[-1])
     print(f"\nloss of the last batch by XLA      {float(loss(trained, *data[-1])):.9f}")
     print(f"... by NumPy, double precision     {float(truth):.9f}")
+    drawing.curves("optax_equinox", curves)
     return largest
 
 

@@ -1,10 +1,9 @@
-"""Fits a planet's orbit with Optax from JAX code; the model is minixla's.
+"""Fit a planet's orbit with Optax from JAX code; the model is minixla's.
 
-Where a planet is follows from Kepler's equation, E - e sin E = M, solved by Newton's method until
-it has converged: a `while` loop whose trip count only the data tell. JAX has no reverse derivative
-of such a loop. `jax.value_and_grad` of a minixla function has: inside JAX it follows our rules. The
-gradient is printed beside the implicit function theorem's, in JAX.
-"""
+The planet's position follows from Kepler's equation, E - e sin E = M, solved with Newton's method
+in a `while` loop. The number of iterations depends on the data, so JAX has no reverse derivative of
+this loop. `jax.value_and_grad` of a minixla function uses minixla's rules, also inside JAX. The
+gradient is printed beside that of the implicit function theorem, in JAX."""
 
 from __future__ import annotations
 
@@ -12,6 +11,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+import drawing
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -69,7 +69,7 @@ def loss_with(library: Any, solve: Any) -> Any:
 
 
 def observations(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Times and noisy positions of a planet of eccentricity 0.6."""
+    """Return times and noisy positions of a planet of eccentricity 0.6."""
     random = np.random.default_rng(seed)
     times = np.sort(random.uniform(0, 12, count))
     angle = np.asarray(anomaly_in_jax(times * 0.9 + 0.3, 0.6))
@@ -78,7 +78,7 @@ def observations(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def main(argv: Sequence[str] | None = None) -> float:
-    """Fits, prints, and returns the fitted eccentricity."""
+    """Fit, print and return the eccentricity."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--steps", type=int, default=400)
     arguments.add_argument("--seed", type=int, default=0)
@@ -109,6 +109,10 @@ def main(argv: Sequence[str] | None = None) -> float:
             print(f"{number:5d}{float(value):12.6f}{shape:15.5f}{ours:28.10f}{other:20.10f}")
     fitted = 1 / (1 + float(np.exp(-parameters["eccentricity"])))
     print(f"\nfitted eccentricity {fitted:.4f}, true 0.6000")
+    phase = np.linspace(0, 2 * np.pi, 200)
+    orbit = np.cos(phase) - fitted, np.sqrt(1 - fitted**2) * np.sin(phase)
+    lines = {"data": (observed[0], observed[1]), "fitted orbit": orbit}
+    drawing.curves("optax_orbit", lines, "x", "y")
     return fitted
 
 

@@ -1,12 +1,10 @@
-"""Trains a network on eight devices, cut along the batch and through its layers, and on one.
+"""Train a network on eight devices, sharded along the batch and through its layers, and on one.
 
-The devices are a grid of "data" times "model". The batch is cut along the first axis; of each
-block the first matrix is cut by columns and the second by rows along the other (Shoeybi et al.,
-2019), so that its two products meet once. The shardings of the arguments say all of that: the same
-function trains on one device, and the losses agree. Before anything is compiled it prints how each
-value lies, and which exchanges follow. The devices are made from the cores of the CPU, as
-`XLA_FLAGS=--xla_force_host_platform_device_count=8` does.
-"""
+The devices are a mesh of "data" times "model". The batch is sharded along the first axis. In each
+block, "model" shards the first matrix by columns and the second by rows (Shoeybi et al., 2019). The
+shardings of the arguments say all of this: the same function trains on one device, and the losses
+agree. The example first prints the sharding of each value and the collectives, before anything is
+compiled. The devices are CPU cores, as with `XLA_FLAGS=--xla_force_host_platform_device_count=8`."""
 
 from __future__ import annotations
 
@@ -14,6 +12,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import drawing
 import jax
 import numpy as np
 from jax.sharding import NamedSharding
@@ -30,13 +29,13 @@ RATE, MOMENTUM = 0.1, 0.9
 TOLERANCE = 1e-4
 
 Parameters = dict[str, Any]
-#: How parameters lie, and the images and labels of a batch.
+#: The shardings of the parameters, and of the images and labels of a batch.
 LAYOUT: Parameters = {"up": P(None, None, "model"), "down": P(None, "model"), "head": P()}
 ARGUMENTS = (LAYOUT, LAYOUT, P("data"), P("data"))
 
 
 def initial_parameters(seed: int) -> Parameters:
-    """The matrices of all blocks together, and the last one."""
+    """Return the stacked matrices of all blocks, and the last matrix."""
     random = np.random.default_rng(seed)
 
     def matrices(*sizes: int) -> np.ndarray:
@@ -50,7 +49,7 @@ def initial_parameters(seed: int) -> Parameters:
 
 
 def loss(parameters: Parameters, images: Any, labels: Any) -> Any:
-    """The mean cross entropy of what a scan over the blocks makes of the images."""
+    """Return the mean cross-entropy of a network that scans over its blocks."""
 
     def block(x: Any, matrices: tuple[Any, Any]) -> tuple[Any, None]:
         up, down = matrices
@@ -84,7 +83,7 @@ def batches(count: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 
 def placed(arrays: Any, layout: Any, mesh: Any) -> Any:
-    """Arrays on the devices of a mesh; each process makes the pieces of its own devices."""
+    """Return arrays on the devices of a mesh; each process creates its devices' pieces."""
 
     def array(value: np.ndarray, spec: P) -> jax.Array:
         sharding = NamedSharding(mesh.to_jax(), spec)
@@ -94,7 +93,7 @@ def placed(arrays: Any, layout: Any, mesh: Any) -> Any:
 
 
 def train(step: Any, steps: int, seed: int, mesh: Any = None) -> np.ndarray:
-    """The loss of each step; all processes of a mesh make the same calls."""
+    """Return the loss of each step; all processes of a mesh make the same calls."""
     parameters = initial_parameters(seed)
     velocity = jax.tree.map(np.zeros_like, parameters)
     losses = []
@@ -109,7 +108,7 @@ def train(step: Any, steps: int, seed: int, mesh: Any = None) -> np.ndarray:
 
 
 def main(argv: Sequence[str] | None = None) -> float:
-    """Prints layouts and collectives, trains twice; returns the largest difference of losses."""
+    """Print shardings and collectives, train twice, return the largest difference of losses."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--steps", type=int, default=60)
     arguments.add_argument("--seed", type=int, default=0)
@@ -119,11 +118,12 @@ def main(argv: Sequence[str] | None = None) -> float:
     on_mesh, parameters = sharded_step(mesh), initial_parameters(options.seed)
     given = (parameters, parameters, *next(batches(1, options.seed)))
     forward = mx.jit(loss, mesh=mesh, in_shardings=(LAYOUT, P("data"), P("data")))
-    print(f"layouts of the loss\n{forward.shardings(parameters, *given[2:])}\n")
+    print(f"shardings of the loss\n{forward.shardings(parameters, *given[2:])}\n")
     print(f"collectives of a step\n{on_mesh.shardings(*given).collectives()}\n", flush=True)
     names = ("8 devices, 2 times 4", "1 device")
     eight = train(on_mesh, options.steps, options.seed, mesh)
     one = train(mx.jit(step), options.steps, options.seed)
+    drawing.curves("sharded_mlp", dict(zip(names, (eight, one), strict=True)))
     return report(names, eight, one, TOLERANCE)
 
 

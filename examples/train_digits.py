@@ -1,8 +1,8 @@
-"""Trains a small convolutional network on handwritten digits and checks its gradients against JAX.
+"""Train a small convolutional network on handwritten digits and check its gradients against JAX.
 
 The data are the 1,797 scanned digits that scikit-learn ships (UCI's optical recognition of
-handwritten digits). What a run can choose - epochs, rate, smoothing, decay, shifts - was chosen by
-cross-validation on the training part. Run it with `make demo`; it writes out/train_digits.png.
+handwritten digits). Cross-validation on the training part chose the number of epochs, the rate, the
+smoothing, the decay and the shifts. Run it with `make demo`; it writes out/train_digits.png.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import drawing
 import jax
 import matplotlib
 import numpy as np
@@ -37,7 +38,7 @@ MOMENTUM = 0.9
 
 
 def load() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Images f32[n,8,8,1] in [0, 1] and labels s32[n] to train with, then a fifth held out."""
+    """Load images f32[n,8,8,1] in [0, 1] and labels s32[n], then a fifth held out."""
     digits: Any = load_digits()
     images = (digits.images / 16).astype(np.float32)[..., None]
     labels = digits.target.astype(np.int32)
@@ -47,7 +48,7 @@ def load() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 
 def initial_parameters(seed: int) -> Parameters:
-    """Weights scaled as He et al. (2015) propose, normalisations at the identity."""
+    """Return weights scaled as in He et al. (2015), and identity normalizations."""
     random = np.random.default_rng(seed)
 
     def weights(*sizes: int) -> np.ndarray:
@@ -69,7 +70,7 @@ def initial_parameters(seed: int) -> Parameters:
 
 
 def initial_moments() -> Parameters:
-    """Running mean and variance of both normalisations."""
+    """Return the running mean and variance of both normalizations."""
     sizes = {"1": 32, "2": 64}
     means = {f"mean{k}": np.zeros(n, np.float32) for k, n in sizes.items()}
     return means | {f"variance{k}": np.ones(n, np.float32) for k, n in sizes.items()}
@@ -78,12 +79,12 @@ def initial_moments() -> Parameters:
 def logits(
     parameters: Parameters, images: Any, moments: Parameters | None
 ) -> tuple[Any, Parameters]:
-    """The network: two blocks of conv, batch norm, relu and max pool, then two dense layers.
+    """Run two blocks of conv, batch norm, relu and max pool, then two dense layers.
 
     Args:
         parameters: see `initial_parameters`.
         images: f32[batch,8,8,1].
-        moments: those to normalise with; None takes the batch's own, for training.
+        moments: the moments for normalization; None uses the batch's, for training.
 
     Returns:
         f32[batch,10], and the moments that were used.
@@ -104,7 +105,7 @@ def logits(
 
 
 def loss(parameters: Parameters, images: Any, labels: Any) -> tuple[Any, tuple[Any, Parameters]]:
-    """Mean cross-entropy with smoothed labels; beside it the accuracy and the batch's moments."""
+    """Return the mean cross-entropy with smoothed labels, the accuracy and the batch's moments."""
     scores, moments = logits(parameters, images, None)
     targets = mx.nn.one_hot(labels, 10) * (1 - SMOOTHING) + SMOOTHING / 10
     accuracy = (scores.argmax(-1) == labels).mean()
@@ -115,7 +116,7 @@ def loss(parameters: Parameters, images: Any, labels: Any) -> tuple[Any, tuple[A
 def train_step(
     parameters: Parameters, adam: Any, moments: Parameters, images: Any, labels: Any, rate: Any
 ) -> tuple[Any, ...]:
-    """One step of training; returns the new state, the loss and the accuracy."""
+    """Run one step of training; return the new state, the loss and the accuracy."""
     (value, (accuracy, batch_moments)), gradient = mx.value_and_grad(loss, has_aux=True)(
         parameters, images, labels
     )
@@ -131,7 +132,7 @@ def updated(
     batch_moments: Parameters,
     rate: Any,
 ) -> tuple[Parameters, Any, Parameters]:
-    """The state after a step of Adam with decoupled weight decay (Loshchilov and Hutter, 2019)."""
+    """Run a step of Adam with decoupled weight decay (Loshchilov and Hutter, 2019)."""
     step, first, second = adam
     step = step + 1
     first = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, first, gradient)
@@ -148,12 +149,12 @@ def updated(
 
 @mx.jit
 def predict(parameters: Parameters, moments: Parameters, images: Any) -> Any:
-    """The most probable digit for each image."""
+    """Return the most probable digit for each image."""
     return logits(parameters, images, moments)[0].argmax(-1)
 
 
 def shifted(images: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """Each image moved by up to one pixel in both directions."""
+    """Shift each image by up to one pixel in both directions."""
     count, height, width, _ = images.shape
     padded = np.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0)))
     rows = random.integers(0, 3, (count, 1, 1)) + np.arange(height)[:, None]
@@ -162,7 +163,7 @@ def shifted(images: np.ndarray, random: np.random.Generator) -> np.ndarray:
 
 
 def initial_state(seed: int) -> tuple[Parameters, Any, Parameters]:
-    """Parameters, the state of Adam, and running moments."""
+    """Return parameters, the state of Adam, and running moments."""
     parameters = initial_parameters(seed)
     zeros = jax.tree.map(np.zeros_like, parameters)
     return parameters, (np.float32(0), zeros, zeros), initial_moments()
@@ -171,7 +172,7 @@ def initial_state(seed: int) -> tuple[Parameters, Any, Parameters]:
 def batches(
     x: np.ndarray, y: np.ndarray, steps: int, seed: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.float32]]:
-    """For each step: shifted images, their labels, and the rate, which falls along a cosine."""
+    """Yield shifted images, their labels, and a rate that falls along a cosine."""
     random = np.random.default_rng(seed)
     order, start = random.permutation(len(x)), 0
     for step in range(steps):
@@ -190,10 +191,10 @@ def train(
     seed: int,
     train_step: Callable[..., Any] = train_step,
 ) -> tuple[Parameters, Parameters, list[float]]:
-    """Trains from scratch; returns parameters, moments and the loss of each step."""
+    """Train from scratch; return parameters, moments and the loss of each step."""
     parameters, adam, moments = initial_state(seed)
     losses: list[float] = []
-    # A line a second, so that logs stay short.
+    # One line per second keeps logs short.
     with tqdm(total=steps, unit="step", mininterval=1) as bar:
         for images, labels, rate in batches(x, y, steps, seed):
             parameters, adam, moments, value, accuracy = train_step(
@@ -209,7 +210,7 @@ def train(
 def plot(
     losses: list[float], images: np.ndarray, guesses: np.ndarray, labels: np.ndarray, path: Path
 ) -> None:
-    """Writes a picture of the loss curve and of some predictions, wrong ones first."""
+    """Write a picture of the loss curve and of some predictions, wrong ones first."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure = plt.figure(figsize=(10, 4), layout="constrained")
     grid = figure.add_gridspec(3, 9)
@@ -233,19 +234,19 @@ def plot(
         axes.set_title(text, color="black" if is_right[index] else "red", fontsize=10)
         axes.set_axis_off()
     figure.suptitle(f"{is_right.sum()} of {len(labels)} held-out digits are read right")
-    figure.savefig(path, dpi=130)
+    figure.savefig(path, dpi=100)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Trains, tests, compares with JAX, plots."""
+    """Train, test, compare with JAX, plot."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--epochs", type=int, default=60)
     arguments.add_argument("--seed", type=int, default=0)
-    arguments.add_argument("--plot", type=Path, default=Path("out/train_digits.png"))
+    arguments.add_argument("--plot", type=Path, default=drawing.folder() / "train_digits.png")
     options = arguments.parse_args(argv)
     started = time.perf_counter()
     x, y, x_test, y_test = load()
-    print(f"{len(x)} digits to learn from, {len(x_test)} held out", flush=True)
+    print(f"{len(x)} digits for training, {len(x_test)} held out", flush=True)
     steps = options.epochs * (len(x) // BATCH)
     parameters, moments, losses = train(x, y, steps, options.seed)
     guesses = np.asarray(predict(parameters, moments, x_test))

@@ -1,7 +1,7 @@
-"""A transformer with dropout that learns to sort, trained by Adam.
+"""Train a transformer with dropout to sort lists.
 
-Keys of `mx.random` go through the layers, which one `mx.scan` runs, and every step draws its own
-lists. Optax's optimiser is JAX code, which one line makes part of the program.
+One `mx.scan` runs the layers, whose dropout draws from keys of `mx.random`. Every step draws new
+lists. Optax's Adam is JAX code and becomes part of the program.
 
 Source: A. Vaswani and others, Attention Is All You Need (2017).
 """
@@ -12,6 +12,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+import drawing
 import optax
 
 import minixla as mx
@@ -101,8 +102,9 @@ def main(argv: Sequence[str] | None = None) -> list[float]:
     lists = drawn(last)
     guesses = mx.jit(lambda p: logits(p, key, lists, 0.0).argmax(-1))(parameters)
     hits = float((guesses == np.sort(lists)).mean())
-    print(f"{100 * hits:.1f}% of the places of new lists are right")
+    print(f"{100 * hits:.1f}% of the positions of new lists are right")
     print(" ".join(map(str, lists[0].tolist())), "->", " ".join(map(str, guesses[0].tolist())))
+    drawing.curves("transformer", {"training": losses})
     return [*losses, hits]
 
 

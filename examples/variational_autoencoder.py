@@ -1,7 +1,7 @@
-"""A variational autoencoder that learns to draw digits (D. P. Kingma and M. Welling, 2014).
+"""Train a variational autoencoder to draw digits (D. P. Kingma and M. Welling, 2014).
 
-Noise comes from `mx.random`: a key goes in, and the derivative goes around it. Optax's Adam is JAX
-code, which one line each makes part of the program.
+Noise comes from keys of `mx.random`, which have no derivative. Optax's Adam is JAX code and becomes
+part of the program.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+import drawing
 import optax
 from sklearn.datasets import load_digits
 
@@ -54,7 +55,7 @@ def loss(parameters: Parameters, key: Any, images: Any) -> Any:
 
 
 def main(argv: Sequence[str] | None = None) -> list[float]:
-    """Trains, prints losses and new digits; returns the losses."""
+    """Train; print losses and new digits; return the losses."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--steps", type=int, default=2000)
     arguments.add_argument("--batch", type=int, default=128)
@@ -82,10 +83,14 @@ def main(argv: Sequence[str] | None = None) -> list[float]:
         if number % max(options.steps // 8, 1) == 0 or number == options.steps - 1:
             print(f"step {number:5d}   loss {losses[-1]:.4f}")
     drawn = mx.nn.sigmoid(decoded(parameters, mx.random.normal(keys[2], (6, CODE))))
-    print("digits that nobody wrote:")
+    print("new digits:")
     for rows in drawn.reshape(6, 8, 8).transpose(1, 0, 2):
         shades = (rows * (len(SHADES) - 0.01)).astype(int)
         print("  ".join(["".join([2 * SHADES[int(each)] for each in row]) for row in shades]))
+    new = mx.nn.sigmoid(decoded(parameters, mx.random.normal(keys[2], (8, CODE))))
+    drawing.images(
+        "variational_autoencoder", {"new": new.reshape(8, 8, 8), "data": digits.images[:8]}
+    )
     return losses
 
 

@@ -61,6 +61,7 @@ class Recorder:
 
 #: Arguments of examples that compile by `mx.jit` alone; None where there is no `main`.
 RECORDED: dict[str, str | None] = {
+    "digits": None,
     "mlp": None,
     "plain_numpy": None,
     "kmeans": "--points 60",
@@ -225,7 +226,7 @@ def test_a_training_step_for_a_pod(chips, capsys, monkeypatch):
 
 
 def test_every_example_has_a_row():
-    helpers = {"comparison", "losses"}
+    helpers = {"comparison", "drawing", "losses"}
     others = {"custom_operations", "sharded_mlp", "multi_process", "data_parallel", "far_pod"}
     others |= {"diffrax_fit"}  # in double precision
     found = {each.stem for each in (ROOT / "examples").glob("*.py")}

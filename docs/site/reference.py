@@ -219,7 +219,7 @@ def _row(name: str, entry: Entry) -> tuple[str, str]:
     if isinstance(entry.value, float | int | type(None)):
         return f"``{entry.name}``", f"``{entry.value!r}``"
     text = _plain(first_line(entry.value))
-    shown = f"`{entry.name.rstrip('_')} <{link}>`__" if link else f"``{entry.name}``"
+    shown = f"`{entry.name} <{link}>`__" if link else f"``{entry.name}``"
     return shown, f"{source}: {text}" if text and source else text or source or "\\"
 
 

@@ -310,4 +310,4 @@ def test_a_change_from_nothing() -> None:
 def test_unknown_suite(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         command.main(["trains"])
-    assert "there is no suite trains; there are tracing, " in capsys.readouterr().err
+    assert "unknown suite trains; there are tracing, " in capsys.readouterr().err

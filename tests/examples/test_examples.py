@@ -54,6 +54,16 @@ def test_mlp(tmp_path: Path) -> None:
     assert losses[-1] < 1e-3
 
 
+def test_digits(tmp_path: Path) -> None:
+    assert len((ROOT / "examples" / "digits.py").read_text().splitlines()) <= 40
+    output = run("digits.py", folder=tmp_path).stdout
+    losses = numbers(output, "loss")
+    assert losses == sorted(losses, reverse=True)
+    assert losses[-1] < 0.05
+    assert numbers(output, "read right")[-1] > 88
+    assert (tmp_path / "out" / "digits.png").stat().st_size > 2_000
+
+
 def test_plain_numpy(tmp_path: Path) -> None:
     output = run("plain_numpy.py", folder=tmp_path).stdout
     by_numpy, by_xla = numbers(output, "energy by (?:NumPy|XLA)")
@@ -69,7 +79,7 @@ def test_plain_numpy(tmp_path: Path) -> None:
 def test_train_digits(tmp_path: Path) -> None:
     done = run("train_digits.py", "--epochs", "3", "--seed", "1", folder=tmp_path)
     assert numbers(done.stdout, "test accuracy")[0] > 90
-    assert "1437 digits to learn from, 360 held out" in done.stdout
+    assert "1437 digits for training, 360 held out" in done.stdout
     assert "66/66" in done.stderr
     assert "loss=" in done.stderr
     assert "accuracy=" in done.stderr
