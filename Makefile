@@ -107,9 +107,14 @@ far far-full: environment
 	fi; \
 	MINIXLA_FAR=$(FAR) $(PYTEST) --dist load --far $(if $(filter far-full,$@),--full)
 
+# What users read.
+PROSE := minixla minixla_ops benchmarks examples $(wildcard *.md docs/*.md)
+
 lint: environment
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell $(PROSE)
+	$(BIN)/python -m tests.language
 	$(BIN)/pyright --threads 2
 
 format: environment
@@ -119,9 +124,9 @@ format: environment
 bench: environment
 	$(BIN)/python -m benchmarks
 
-# Ratios to JAX. A quiet machine makes the baseline, each kind of processor its own:
-# python -m benchmarks $(BENCH_CHECKED) --quick --repeat 7 --json benchmarks/baseline.json
-BENCH_CHECKED := memory tracing steps layers calls eager convolutions jax_code
+# Ratios to JAX in under ten minutes. Make a baseline on a quiet machine, one for each processor:
+# python -m benchmarks $(BENCH_CHECKED) --quick --repeat 3 --json benchmarks/baseline.json
+BENCH_CHECKED := memory tracing jax_code calls steps programs linear_algebra
 
 bench-check: environment
 	$(BIN)/python -m benchmarks $(BENCH_CHECKED) --quick --compare benchmarks/baseline.json
