@@ -1,4 +1,4 @@
-"""What transformations share about arguments: positions, static ones, prefix trees."""
+"""Argument handling that transformations share: positions, static arguments, prefix trees."""
 
 import functools
 import operator
@@ -19,20 +19,20 @@ from minixla.transforms import pytree_paths
 from minixla.transforms.typed_functions import Function, Numbers, Wrapper
 from minixla.typing import Array, ArrayLike, PyTree
 
-#: The attribute that names the others that are methods.
+#: The attribute that lists the attributes that are methods.
 METHODS = "__jitted_methods__"
 #: The attribute that records the transformation and the original function; see `sharing`.
 ORIGIN = "__minixla_origin__"
 
-#: Positions or names of arguments, or one.
+#: Positions or names of arguments, or a single one.
 Marks = int | str | Iterable[int | str] | None
 
-#: The error for arguments that do not fit; takes what `explain` takes, without the class.
+#: The error for arguments that do not match; takes the arguments of `explain`, without the class.
 misfit = functools.partial(explain, TransformError)
 
 
 class Signature(NamedTuple):
-    """What a function is traced for: the structure of a tuple of arguments, and what leaves are."""
+    """The key of a trace: the structure of a tuple of arguments, and the types of the leaves."""
 
     tree: PyTreeDef
     shapes: Sequence[AnyShape]
@@ -40,59 +40,59 @@ class Signature(NamedTuple):
 
 
 class Cache(dict[object, Any]):
-    """What a function keeps of its calls; where the function is unpickled it begins anew."""
+    """The cache of a function's calls; it is empty after unpickling."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return Cache, ()
 
 
 def named_after(wrapper: Wrapper, fun: Function) -> Wrapper:
-    """`wrapper` with the name, documentation and signature of `fun`."""
+    """Give `wrapper` the name, documentation and signature of `fun`."""
     try:
         functools.update_wrapper(wrapper, fun)
     except TypeError:  # modules of Equinox may have a `__name__` that is not a string
         functools.update_wrapper(wrapper, fun, ("__module__", "__doc__"))
     wrapper.__dict__.pop(ORIGIN, None)
-    for name in wrapper.__dict__.pop(METHODS, ()):  # they are of the jitted function alone
+    for name in wrapper.__dict__.pop(METHODS, ()):  # they belong only to the jitted function
         wrapper.__dict__.pop(name, None)
     return wrapper
 
 
 def in_place_of(fun: Function, subject: str) -> Callable[[Wrapper], Wrapper]:
-    """A decorator: the function that a transformation gives for `fun`, with its name."""
+    """Name the transformed function after `fun`. A decorator."""
     checked_function(fun, subject)
     return lambda wrapper: named_after(hiding_frames(wrapper), fun)
 
 
 def checked_function(fun: Wrapper, subject: str) -> Wrapper:
-    """`fun`, which must be callable."""
+    """Return `fun` after checking that it is callable."""
     if not callable(fun):
-        problem = f"it was given {type(fun).__name__} instead of a function"
+        problem = f"expected a function, got {type(fun).__name__}"
         advice = (
-            f"Give the function itself, not its result: mx.{subject}(f), not mx.{subject}(f(x))."
+            f"Pass the function itself, not its result: mx.{subject}(f), not mx.{subject}(f(x))."
         )
         raise misfit(subject, problem, [repr(fun)[:200]], advice)
     return fun
 
 
 def positions(argnums: Numbers, count: int, subject: str) -> tuple[int, ...]:
-    """Argument positions as non-negative numbers, each in range and named once."""
+    """Return argument positions as non-negative, distinct integers in range."""
     indices: list[int] = []
     for number in map(operator.index, argnums if isinstance(argnums, Iterable) else [argnums]):
         problem = advice = ""
         if not -count <= number < count:
-            problem = f"argument {number}, but {count} positional arguments were given"
-            advice = "Only positional arguments can be named; count from 0."
+            problem = f"argument {number}, but there are {count} positional arguments"
+            advice = "Only positional arguments are supported; count from 0."
         elif number % count in indices:
-            problem, advice = f"argument {number % count} twice", "Name each argument once."
+            problem, advice = f"argument {number % count} twice", "List each argument once."
         if problem:
-            raise misfit(subject, f"argnums names {problem}", [f"argnums = {argnums}"], advice)
+            raise misfit(subject, f"argnums lists {problem}", [f"argnums = {argnums}"], advice)
         indices.append(number % count)
     return tuple(indices)
 
 
 def leaving(values: Sequence[ArrayLike], subject: str, where: pytree_paths.Places) -> list[Array]:
-    """Results of a transformed function as values of the current trace, to which they return."""
+    """Return results of a transformed function as values of the current trace."""
     for value in values:
         if isinstance(value, Tracer) and not _state.trace.reaches(value):
             raise leaked(value, subject)
@@ -100,10 +100,10 @@ def leaving(values: Sequence[ArrayLike], subject: str, where: pytree_paths.Place
 
 
 def check_marks(subject: str, fun: Function, **marks: Marks) -> None:
-    """Refuses positions and names, by what they are given for, of arguments that `fun` cannot take.
+    """Raise an error for positions and names of arguments that `fun` does not have.
 
     Raises:
-        AttributeValueError: for the first.
+        AttributeValueError: for the first invalid mark.
     """
     listed = {mark: _as_tuple(stated) for mark, stated in marks.items()}
     parameters = pytree_paths.parameters_of(fun) if any(listed.values()) else []
@@ -127,10 +127,10 @@ def check_marks(subject: str, fun: Function, **marks: Marks) -> None:
 
 
 class Arguments:
-    """The arguments of a call, of which those of `numbers` are taken apart: `given` into `leaves`.
+    """The arguments of a call; those of `numbers` (`given`) are flattened into `leaves`.
 
-    So are `kwargs`, unless they are None: `tree` is the structure of `given`, or of the pair of it
-    and `kwargs`. Those that are `fixed` the function gets as they are.
+    So are `kwargs`, unless they are None. `tree` is the structure of `given`, or of the pair of
+    `given` and `kwargs`. Arguments in `fixed` are passed to the function unchanged.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class Arguments:
         kwargs: Mapping[str, PyTree] | None,
         static: Numbers,
     ) -> Self:
-        """All but the static ones, which are named by position."""
+        """Select all arguments except static ones, which are given by position."""
         skipped = pytree_paths.numbers_among(static, len(args))
         numbers = [n for n in range(len(args)) if n not in skipped] if skipped else None
         return cls(subject, fun, args, kwargs, numbers)
@@ -172,13 +172,13 @@ class Arguments:
         kwargs: Mapping[str, PyTree],
         argnums: Numbers,
     ) -> Self:
-        """Those that are named by position; the function gets the others as they are."""
+        """Select arguments by position; the function gets the others unchanged."""
         arguments = cls(subject, fun, args, None, positions(argnums, len(args), subject), kwargs)
         arguments._is_single = not isinstance(argnums, Iterable)
         return arguments
 
     def where(self) -> list[str]:
-        """The places of the leaves, for messages."""
+        """Return the paths of the leaves, for messages."""
         names = pytree_paths.parameter_names(self._fun, len(self._args))
         return self._places("argument {}".format, names, "argument {}".format)
 
@@ -198,40 +198,40 @@ class Arguments:
         return [place for name, value in pairs for place in float0.places(name, value)]
 
     def shapes(self) -> list[AnyShape]:
-        """The shapes of the leaves, which must be arrays."""
+        """Return the shapes of the leaves, which must be arrays."""
         return pytree_paths.leaf_shapes(self.subject, self.leaves, self.where)
 
     def lifted(self) -> list[Array]:
-        """The leaves as values of the current trace."""
+        """Return the leaves as values of the current trace."""
         return pytree_paths.lifted_leaves(self.subject, self.leaves, self.where)
 
     def signature(self, shapes: Sequence[AnyShape] | None = None) -> Signature:
-        """What is known of the leaves; or of parts of them, which have other shapes."""
+        """Return the signature of the leaves, or of parts of them with other shapes."""
         shapes_found = self.shapes() if shapes is None else shapes
         return Signature(self.tree, shapes_found, list(map(weak_type_of, self.leaves)))
 
     def alike(self, leaves: Sequence[object]) -> PyTree:
-        """Others in the structure of `given`, or of the only one that was chosen."""
+        """Return other leaves in the structure of `given`, or of a single chosen argument."""
         rebuilt = tree_unflatten(self.tree, leaves)
         return rebuilt[0] if self._is_single else rebuilt
 
     def apply(
         self, positional: Sequence[PyTree], named: Mapping[str, PyTree] = MappingProxyType({})
     ) -> PyTree:
-        """What the function gives for others in place of what was taken apart."""
+        """Call the function with others in place of the flattened arguments."""
         if self.numbers is not None:
             taken = dict(zip(self.numbers, positional, strict=True))
             positional = [taken.get(number, argument) for number, argument in enumerate(self._args)]
         return self._fun(*positional, **named, **self.fixed)
 
     def call(self, *leaves: object) -> PyTree:
-        """What the function gives for other leaves."""
+        """Call the function with other leaves."""
         rebuilt = tree_unflatten(self.tree, leaves)
         return self.apply(rebuilt) if self._kwargs is None else self.apply(*rebuilt)
 
 
 class StaticArguments:
-    """Which arguments are static: by one or more positions or names, each of which means both."""
+    """The static arguments, by positions or names; a position implies its name and vice versa."""
 
     def __init__(self, fun: Function, argnums: Marks, argnames: Marks) -> None:
         self._fun, self._argnums, self._argnames = fun, _as_tuple(argnums), _as_tuple(argnames)
@@ -242,7 +242,7 @@ class StaticArguments:
     def split(
         self, subject: str, args: Sequence[PyTree], kwargs: Mapping[str, PyTree]
     ) -> tuple[Arguments, list[tuple[int | str, Any]]]:
-        """The other arguments; and the static ones, each in a pair with its number or name."""
+        """Return the other arguments, and the static ones in pairs with their index or name."""
         if not self._is_any:
             return Arguments(subject, self._fun, args, kwargs), []
         parameters, among, count = self._parameters, pytree_paths.numbers_among, len(args)
@@ -272,10 +272,10 @@ def flatten_prefix(
 ) -> list[Any]:
     """Return the leaf of a prefix tree, `what` or None, for each leaf of `tree`.
 
-    `tree` may be a structure. With `is_leaf` the leaves of `prefix` need not be axes.
+    `tree` may be a structure. With `is_leaf`, the leaves of `prefix` need not be axes.
     """
     whole = tree if isinstance(tree, PyTreeDef) else tree_structure(tree)
-    if prefix is None or (is_leaf is None and type(prefix) is int):  # a tenth of a call of vmap
+    if prefix is None or (is_leaf is None and type(prefix) is int):  # 10 % of a call of vmap
         return [prefix] * whole.num_leaves
     listed, structure = tree_flatten(prefix, is_leaf=is_leaf or (lambda x: x is None))
     others = [] if is_leaf else [x for x in listed if not isinstance(x, (int, NoneType))]
@@ -290,9 +290,11 @@ def flatten_prefix(
             pytree_paths.first_difference(name, prefix, full, is_leaf) or reason.splitlines()[0]
         )
         details = [f"{name} = {prefix!r}", f"structure: {whole}", reason]
-        advice = f"{name} is {what}, None, or a tree of these that is a prefix of the structure."
+        advice = (
+            f"{name} must be {what}, None, or a tree of these that is a prefix of the structure."
+        )
         raise misfit(
-            subject, f"{name} does not fit the structure that it describes", details, advice
+            subject, f"{name} does not match the structure that it describes", details, advice
         )
     pairs = zip(listed, parts, strict=True)
     return [leaf for leaf, part in pairs for _ in range(part.num_leaves)]

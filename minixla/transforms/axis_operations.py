@@ -1,8 +1,9 @@
-"""What collectives over an axis of vmap, or one that JAX maps, are: operations on its members.
+"""Collectives over an axis of vmap, or over an axis that JAX maps.
 
-Each has a second operand, the member's number, which differs over the one batch that it is about;
-batching that makes it an ordinary computation on the whole batch. Over an axis that JAX maps it is
-JAX's own collective, between programs; inside loops and branches, and over an axis of pmap, XLA's.
+Each has a second operand, the index of the batch element, which is batched only over this axis.
+Batching over it turns the collective into an ordinary computation on the whole batch. Over an axis
+that JAX maps, it is JAX's collective, between programs. Inside loops and branches, and over an axis
+of pmap, it is XLA's.
 """
 
 from collections.abc import Hashable, Sequence
@@ -32,11 +33,11 @@ Groups = tuple[tuple[int, ...], ...]
 
 
 class AxisOperation(SpansDevices):
-    """Base class of the operations; members give `whole` and `by_xla`.
+    """Base class of the operations; subclasses define `whole` and `by_xla`.
 
-    `size` members take part, those of the axis or of each of the `groups`; without these all are
-    one. Each group of `partitions` is such an axis for itself; there are none over an axis of vmap.
-    `is_checked` says whether JAX checks what differs between devices.
+    `size` members take part: those of the axis, or of each of the `groups`; the default is one
+    group. Each group of `partitions` is a separate axis; it is empty for an axis of vmap.
+    `is_checked` states whether JAX checks which values differ between devices.
     """
 
     operands = "operand", "member"
@@ -51,11 +52,11 @@ class AxisOperation(SpansDevices):
         return operand
 
     def whole(self, operand: Array) -> tuple[Array, int | None]:
-        """The result for all members, which the first dimension counts; its batch dimension."""
+        """Return the result for all members, indexed by dimension 0, and its batch dimension."""
         raise self.lacks("whole")
 
     def by_jax(self, operand: Array, over: dict[str, Any]) -> Array:
-        """JAX's collective over the axis that `over` names: that of its name and attributes."""
+        """Apply JAX's collective with its name and attributes over the axis in `over`."""
         attributes = {
             name: self.values[name] for name in self.fields if name not in AxisOperation.fields
         }
@@ -63,11 +64,11 @@ class AxisOperation(SpansDevices):
         return getattr(jax.lax, self.builder_name)(operand, **over, **attributes, **tiled)
 
     def by_xla(self, operand: ArrayLike, groups: Sequence[Any], channel: int) -> Array:
-        """XLA's collective within groups of partitions."""
+        """Apply XLA's collective within groups of partitions."""
         raise self.lacks("by_xla")
 
     def between_partitions(self, operand: ArrayLike, channel: int) -> Array:
-        """The result by XLA's collective, in a program that runs on each partition."""
+        """Apply XLA's collective in a program that runs on each partition."""
         groups = self.groups or (tuple(range(self.size)),)
         members = [tuple([p[n] for n in group]) for p in self.partitions for group in groups]
         return self.by_xla(operand, members, channel)
@@ -80,7 +81,8 @@ class AxisOperation(SpansDevices):
         return self.by_jax(jax.numpy.asarray(operand), over)
 
     def batch(self, operands, dimensions):
-        # The collective over its own axis; over any other batch, the same for every member.
+        # Batching over its axis applies the collective; over any other axis, all elements are
+        # equal.
         (operand, member), (at, member_at) = operands, dimensions
         if member_at is None:
             last = array_shape(operand).rank - 1
@@ -95,9 +97,9 @@ class AxisOperation(SpansDevices):
         inverse = sorted(range(len(order)), key=order.__getitem__)
         return _taken(ops.concat_in_dim(parts, 0), inverse), 0
 
-    def reference(self, operand, member):  # one member alone has no result
-        problem = f"the axis {self.axis_name!r} is not mapped here"
-        advice = "Run the function that maps it: mx.vmap(f, axis_name=...)."
+    def reference(self, operand, member):  # a single member has no result
+        problem = f"the axis {self.axis_name!r} is not mapped"
+        advice = "Call the function that maps it: mx.vmap(f, axis_name=...)."
         raise misfit(self.builder_name, problem, advice=advice)
 
     def hlo_attributes(self, shapes):
@@ -126,7 +128,7 @@ def _taken(value: Array, numbers: Sequence[int]) -> Array:
 
 
 def _resized(shape: Shape, at: int, times: int, parts: int = 1) -> Shape:
-    """A shape, a size of which is multiplied and divided; a part for nobody is of size 1."""
+    """Multiply and divide a size of a shape; without parts the size is 1."""
     return shape.with_size(at, shape.dimensions[at] * times // parts if parts else 1)
 
 
@@ -143,12 +145,14 @@ class AxisSum(AxisOperation):
 
     def transpose(self, cotangents, operands, linear):
         if self.is_checked:
-            # There a sum is one value, whose cotangent counts once; ours does not know which
-            # values are equal everywhere.
-            problem = "its reverse derivative by mx.grad is not JAX's where jax.shard_map checks "
-            problem += "what differs between devices"
-            advice = "Use jax.grad (of a function whose loops and branches hold no psum), or "
-            advice += "jax.shard_map(..., check_vma=False), where each device gets its derivative "
+            # There, a sum is one value, whose cotangent counts once. Our derivative does not know
+            # which values are equal on all devices.
+            problem = (
+                "its reverse derivative by mx.grad differs from JAX's if jax.shard_map checks "
+            )
+            problem += "which values differ between devices"
+            advice = "Use jax.grad (of a function without psum in loops and branches), or "
+            advice += "jax.shard_map(..., check_vma=False), where each device gets the derivative "
             advice += "of the sum of all devices' results."
             details = [f"axis_name = {self.axis_name!r}"]
             raise explain(DerivativeError, self.builder_name, problem, details, advice)
@@ -156,7 +160,7 @@ class AxisSum(AxisOperation):
 
 
 class AxisExtreme(AxisOperation):
-    """The largest or smallest of the members' values."""
+    """The maximum or minimum of the members' values."""
 
     builder_name = "pmax"
     linear_operands = None
@@ -167,7 +171,7 @@ class AxisExtreme(AxisOperation):
         return ops.reduce([operand], [start], getattr(ops, self.kind), [0]), None
 
     def by_jax(self, operand, over):
-        # JAX's has no derivative.
+        # JAX's pmax and pmin have no derivative.
 
         @jax.custom_jvp
         def extreme(x: Array) -> Array:
@@ -188,7 +192,7 @@ class AxisExtreme(AxisOperation):
         return ops.all_reduce(operand, extreme, groups, channel, use_global_device_ids=True)
 
     def jvp(self, primals, tangents, results):
-        # The mean tangent of the members that have the extreme value.
+        # The mean tangent of the members that attain the result.
         operand, member = primals
         total = AxisSum(**{name: self.values[name] for name in AxisSum.fields})
         is_extreme = ops.eq(operand, results)
@@ -197,12 +201,12 @@ class AxisExtreme(AxisOperation):
 
 
 class _AlongAxis(AxisOperation):
-    """Base class of what is linear and joins or cuts one dimension."""
+    """Base class of linear operations that join or split one dimension."""
 
     axis: int = attribute(Integer(0))
 
     def transpose(self, cotangents, operands, linear):
-        # The sum of the cotangents, each member's part to it; or those of all members, joined.
+        # The sum of the cotangents of each member's part, or the joined cotangents of all members.
         other = AxisAllGather if type(self) is AxisReduceScatter else AxisReduceScatter
         return other(**self.values)(cotangents, operands[1]), None
 
@@ -224,7 +228,7 @@ class AxisAllGather(_AlongAxis):
 
 
 class AxisReduceScatter(_AlongAxis):
-    """The sum over the members, of which each gets its part along one dimension."""
+    """The sum over the members; each member gets its part along one dimension."""
 
     builder_name = "psum_scatter"
 
@@ -232,7 +236,7 @@ class AxisReduceScatter(_AlongAxis):
         return _resized(operand, self.axis, 1, self.size)
 
     def whole(self, operand):
-        # A part of a dimension of the sum over the batch is the batch.
+        # The parts of a dimension of the sum become the batch.
         return batching.split_dimension(sum_over(operand, [0]), self.axis, self.size), self.axis
 
     def by_jax(self, operand, over):
@@ -244,7 +248,7 @@ class AxisReduceScatter(_AlongAxis):
 
 
 class AxisAllToAll(AxisOperation):
-    """Part j of member i becomes part i of member j: one dimension is cut, the other joined."""
+    """Part j of member i becomes part i of member j: one dimension is split, the other joined."""
 
     builder_name = "all_to_all"
     split_axis: int = attribute(Integer(0))
@@ -293,6 +297,6 @@ class AxisPermute(AxisOperation):
         return ops.collective_permute(operand, pairs, channel_id=channel)
 
     def transpose(self, cotangents, operands, linear):
-        # The cotangents, sent back.
+        # Send the cotangents back.
         back = [(target, source) for source, target in self.pairs]
         return self(cotangents, operands[1], pairs=back), None

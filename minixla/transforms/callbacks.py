@@ -1,4 +1,4 @@
-"""pure_callback: a Python function of NumPy arrays as a part of a program."""
+"""pure_callback: a Python function of NumPy arrays as part of a program."""
 
 from collections.abc import Callable
 
@@ -23,9 +23,9 @@ _METHODS = (None, "sequential", "sequential_unrolled", "expand_dims", "broadcast
 
 
 class PureCallback(HostCallback):
-    """What a Python function gives for the operands' values, on which alone its results depend."""
+    """Call a Python function whose results depend only on the operands' values."""
 
-    no_derivative = "a Python function is called, and only its values are known"
+    no_derivative = "only the values of a Python function are known"
     callback: Callable[..., PyTree] = attribute(Function(), hlo=None)
     results: tuple[Shape, ...] = attribute(Attribute(), hlo=None)
     vmap_method: str | None = attribute(Attribute(), default=None, hlo=None)
@@ -43,18 +43,20 @@ class PureCallback(HostCallback):
         results = [np.asarray(x) for x in jax.tree.leaves(self.callback(*map(np.copy, args)))]
         shapes = list(map(shape_of_data, results))
         if shapes != list(self.results):
-            problem = "the Python function returned something else than was declared"
+            problem = "the Python function's results must match the declaration"
             details = [f"returned: {', '.join(map(str, shapes)) or 'nothing'}"]
             details += [f"declared: {', '.join(map(str, self.results)) or 'nothing'}"]
-            advice = "Give result_shape_dtypes of its results, or convert these: x.astype(dtype)."
+            advice = (
+                "Declare result_shape_dtypes of its results, or convert these: x.astype(dtype)."
+            )
             raise explain(ShapeError, "pure_callback", problem, details, advice)
         pairs = zip(results, self.results, strict=True)
         return tuple([x.astype(shape.dtype, copy=False) for x, shape in pairs])
 
     def batch(self, operands, dimensions):
         if self.vmap_method is None:
-            problem = "it is called over a batch, and vmap_method does not say how"
-            advice = f"Give vmap_method, one of {', '.join(map(str, _METHODS[1:]))}."
+            problem = "batching requires vmap_method"
+            advice = f"Pass vmap_method, one of {', '.join(map(str, _METHODS[1:]))}."
             raise explain(TransformError, "pure_callback", problem, (), advice)
         if self.vmap_method.startswith("sequential"):
             return super().batch(operands, dimensions)
@@ -69,7 +71,7 @@ class PureCallback(HostCallback):
 
 
 class IoCallback(PureCallback):
-    """Calls a Python function with results and effects (JAX: `jax.experimental.io_callback`).
+    """Call a Python function with results and side effects (JAX: `jax.experimental.io_callback`).
 
     It is never dropped or repeated. Calls with `ordered` also keep their order across programs.
     """
@@ -79,8 +81,8 @@ class IoCallback(PureCallback):
 
     def batch(self, operands, dimensions):
         if self.ordered:
-            problem = "an ordered call cannot be batched"
-            advice = "Give ordered=False, or call it outside vmap."
+            problem = "ordered calls cannot be batched"
+            advice = "Pass ordered=False, or call it outside vmap."
             raise explain(TransformError, "io_callback", problem, advice=advice)
         return HostCallback.batch(self, operands, dimensions)
 
@@ -93,29 +95,30 @@ def pure_callback(
     vmap_method: str | None = None,
     **kwargs: PyTree,
 ) -> PyTree:
-    """What a Python function gives, called when the program runs (JAX: pure_callback).
+    """Call a Python function when the program runs (JAX: pure_callback).
 
-    The function's results must depend on its arguments alone: it may be called more than once (on
-    several devices by each, with whole arrays), or not at all. It has no derivative: give one with
-    `mx.custom_jvp` or `mx.custom_vjp`.
+    The function's results must depend only on its arguments. It may be called several times (with
+    several devices by each, with whole arrays), or not at all. It has no derivative: define one
+    with `mx.custom_jvp` or `mx.custom_vjp`.
 
     Args:
         callback: a function of pytrees of NumPy arrays. It must not call JAX, which may be waiting
             for it.
-        result_shape_dtypes: a tree like its result, of anything with `shape` and `dtype`.
-        args: its arguments; leaves that are no arrays are passed on as they are.
-        vmap_method: how it is called over a batch: `sequential` or `sequential_unrolled`, once for
-            each member; `expand_dims`, once, with the batch in front, of size 1 for arguments that
-            have none; `broadcast_all`, once, with all arguments repeated. None: not at all.
-        kwargs: more arguments by name.
+        result_shape_dtypes: a tree like its result, of values with `shape` and `dtype`.
+        args: its arguments; leaves that are not arrays are passed unchanged.
+        vmap_method: how it is called for a batch. `sequential` and `sequential_unrolled` call it
+            for each batch element. `expand_dims` calls it once with leading batch dimensions, of
+            size 1 for unbatched arguments. `broadcast_all` calls it once with all arguments
+            repeated. None does not support batching.
+        kwargs: keyword arguments.
 
     Returns:
         A tree like `result_shape_dtypes` of arrays.
 
     Raises:
-        TransformError: `callback` is no function, or is called over a batch without a method.
-        AttributeValueError: there is no such method.
-        ShapeError: it gives other arrays than was declared.
+        TransformError: `callback` is not a function, or is batched without a method.
+        AttributeValueError: `vmap_method` is unknown.
+        ShapeError: its results do not match the declaration.
 
     Example:
         >>> result = jax.ShapeDtypeStruct((2,), np.float32)
@@ -124,8 +127,8 @@ def pure_callback(
     """
     subject = "pure_callback"
     if vmap_method not in _METHODS:
-        problem = f"there is no vmap_method {vmap_method!r}"
-        advice = f"Give one of {', '.join(map(str, _METHODS))}."
+        problem = f"unknown vmap_method {vmap_method!r}"
+        advice = f"Pass one of {', '.join(map(str, _METHODS))}."
         raise explain(AttributeValueError, subject, problem, (), advice)
     declared, tree = jax.tree.flatten(result_shape_dtypes)
     where = [f"result {number}" for number in range(len(declared))]

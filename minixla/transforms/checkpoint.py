@@ -1,4 +1,4 @@
-"""checkpoint: a function whose reverse derivative computes intermediate values again."""
+"""checkpoint: a function whose reverse derivative recomputes intermediate values."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -27,12 +27,12 @@ from minixla_ops.programs.call import Call, call
 from minixla_ops.programs.composite_call import RecomputationBarrier
 from minixla_ops.programs.runs_programs import merged, parted
 
-#: Decides which results are kept: `policy(operation, *operand shapes, **attributes)`.
+#: Decides which results are stored: `policy(operation, *operand shapes, **attributes)`.
 Policy = Callable[..., bool]
 
 
 class CheckpointName(Unchanged):
-    """The operand itself, under a name that policies of `checkpoint` may ask for."""
+    """Return the operand, with a name for policies of `checkpoint`."""
 
     hlo_name = "copy"
     linear_operands = (0,)
@@ -43,12 +43,11 @@ class CheckpointName(Unchanged):
 
 
 class CheckpointCall(Call):
-    """A call whose reverse derivative keeps no more than `policy` allows, and computes it again.
+    """A call whose reverse derivative stores at most what `policy` allows, and recomputes the rest.
 
     Attributes:
-        policy: decides which results are kept.
-        prevent_cse: for each operand whether the compiler must not merge what both computations
-            make of it.
+        policy: decides which results are stored.
+        prevent_cse: for each operand, whether the compiler must not merge both computations on it.
     """
 
     name = "Checkpoint"
@@ -60,7 +59,7 @@ class CheckpointCall(Call):
     def entered(self, trace, known):
         entered_operation, taken, out = super().entered(trace, known)
         rows = zip(self.prevent_cse, self.computation.input_shapes, known, strict=True)
-        # What belongs to the other parts of a value, such as its tangent, is never merged.
+        # Other parts of a value, such as its tangent, are never merged.
         flags = [
             flag or part > 0
             for flag, shape, state in rows
@@ -91,20 +90,21 @@ class CheckpointCall(Call):
 def _halves(
     graph: Graph, policy: Policy, active: tuple[bool, ...]
 ) -> tuple[Graph, Graph, tuple[bool, ...]]:
-    """The program with what is kept, the reverse derivative from that, and whose cotangents."""
+    """Return the program with stored values, the reverse derivative, and the active operands."""
     first = _with_kept(graph, policy)
-    if _has_reverse_rule(graph):  # costs a trace
-        # The same values by the first halves of the rules: these have forward derivatives.
+    if _has_reverse_rule(graph):  # this needs another trace
+        # Compute the same values by the forward halves of the rules, which have forward
+        # derivatives.
         forward, count = vjp_graphs(first, active).forward, len(first.outputs)
         first = Graph(
             forward.inputs, forward.instructions, forward.outputs[:count], graph.name
         ).pruned()
-    # What is computed again is not shown again.
+    # Recomputed values are not displayed again.
     return (first, *_backward(_with_kept(graph.silent(), policy), len(graph.outputs), active))
 
 
 def _with_kept(graph: Graph, policy: Policy) -> Graph:
-    """The program that gives the values, too, that the policy keeps."""
+    """Return the program with the values that the policy stores as additional results."""
     kept = [
         value
         for step in graph.instructions
@@ -122,7 +122,7 @@ def _has_reverse_rule(graph: Graph) -> bool:
 
 
 def _backward(graph: Graph, count: int, active: Sequence[bool]) -> tuple[Graph, tuple[bool, ...]]:
-    """The reverse derivative of the first results, from primals, cotangents and other results."""
+    """Return the reverse derivative from primals, cotangents and stored values."""
     recorder, shapes = GraphTrace(_state.trace), graph.output_shapes[:count]
     trace, primals = ReverseTrace(recorder), list(map(recorder.add_input, graph.input_shapes))
     pairs = zip(active, primals, strict=True)
@@ -140,37 +140,37 @@ def _backward(graph: Graph, count: int, active: Sequence[bool]) -> tuple[Graph, 
 
 
 def _given(graph: Graph, values: Sequence[Value]) -> Graph:
-    """The program that takes some of its values, after its inputs, where it computes them."""
+    """Turn some values of a program into additional inputs."""
     named = [value.instruction and type(value.instruction.op) is CheckpointName for value in values]
-    # A value that has a name is its operand.
+    # A named value is represented by its operand.
     pairs: Any = zip(values, named, strict=True)
     originals = [value.instruction.operands[0] if flag else value for value, flag in pairs]
     return part_of([*graph.inputs, *originals], graph.instructions, graph.outputs, graph.name)
 
 
 class checkpoint_policies:
-    """Which results `checkpoint` keeps (JAX: checkpoint_policies)."""
+    """Policies that decide which results `checkpoint` stores (JAX: checkpoint_policies)."""
 
     @staticmethod
     def nothing_saveable(operation: Operation, *shapes: AnyShape, **attributes: object) -> bool:
-        """Keeps nothing but the arguments."""
+        """Store only the arguments."""
         return False
 
     @staticmethod
     def everything_saveable(operation: Operation, *shapes: AnyShape, **attributes: object) -> bool:
-        """Keeps every result."""
+        """Store every result."""
         return True
 
     @staticmethod
     def dots_saveable(operation: Operation, *shapes: AnyShape, **attributes: object) -> bool:
-        """Keeps the results of matrix products."""
+        """Store the results of matrix products."""
         return operation.name in ("Dot", "DotGeneral")
 
     @staticmethod
     def dots_with_no_batch_dims_saveable(
         operation: Operation, *shapes: AnyShape, **attributes: object
     ) -> bool:
-        """Keeps the results of matrix products without batch dimensions."""
+        """Store the results of matrix products without batch dimensions."""
         numbers = attributes.get("dimension_numbers")
         is_batched = bool(getattr(numbers, "lhs_batch_dimensions", ()))
         return checkpoint_policies.dots_saveable(operation) and not is_batched
@@ -180,34 +180,34 @@ class checkpoint_policies:
 
     @staticmethod
     def save_only_these_names(*names: str) -> Policy:
-        """A policy that keeps the values that `checkpoint_name` gave one of `names`."""
+        """Return a policy that stores the values that `checkpoint_name` gave one of `names`."""
         return lambda op, *shapes, **options: type(op) is CheckpointName and op.label in names
 
     @staticmethod
     def save_anything_except_these_names(*names: str) -> Policy:
-        """A policy that keeps all values but those that `checkpoint_name` gave one of `names`."""
+        """Return a policy that stores all values, except those that `checkpoint_name` named so."""
         return lambda op, *shapes, **options: (
             type(op) is not CheckpointName or op.label not in names
         )
 
     @staticmethod
     def save_any_names_but_these(*names: str) -> Policy:
-        """A policy that keeps values that `checkpoint_name` gave a name that is none of `names`."""
+        """Return a policy that stores values with a name from `checkpoint_name` not in `names`."""
         return lambda op, *shapes, **options: type(op) is CheckpointName and op.label not in names
 
     @staticmethod
     def save_from_both_policies(first: Policy, second: Policy) -> Policy:
-        """A policy that keeps what either of two keeps."""
+        """Return a policy that stores the values that either policy stores."""
         return lambda *args, **options: first(*args, **options) or second(*args, **options)
 
 
 @checks_kinds
 def checkpoint_name(x: Result, name: str) -> Result:
-    """`x`, known to policies of `checkpoint` as `name` (JAX: checkpoint_name).
+    """Name `x` for policies of `checkpoint` (JAX: checkpoint_name).
 
     Args:
         x: an array.
-        name: a name for it.
+        name: the name.
 
     Returns:
         An array like `x`.
@@ -229,21 +229,21 @@ def checkpoint(
     policy: Policy | None = None,
     static_argnums: Numbers = (),
 ) -> Callable[Parameters, Result]:
-    """`fun`, whose reverse derivative computes intermediate values again (JAX: checkpoint).
+    """Recompute intermediate values in the reverse derivative of `fun` (JAX: checkpoint).
 
     Args:
         fun: a function of pytrees of arrays.
-        prevent_cse: keeps the compiler from merging both computations, as is needed inside `jit`;
-            or this for each argument: a tuple of booleans, or of trees of booleans that are
-            prefixes of the arguments; with keywords a pair, of that tuple and a dictionary.
-        policy: which results are kept all the same, see `checkpoint_policies`; default: none.
-        static_argnums: positions of arguments that are passed on as they are.
+        prevent_cse: whether to prevent the compiler from merging both computations, as required
+            inside `jit`. A tuple of booleans, or of trees of booleans that are prefixes of the
+            arguments, sets it by argument. With keywords, pass a pair of this tuple and a dict.
+        policy: decides which results are stored, see `checkpoint_policies`; default: none.
+        static_argnums: positions of arguments that are passed unchanged.
 
     Returns:
-        A function of the same arguments and results.
+        A function with the same arguments and results.
 
     Raises:
-        AttributeValueError: `fun` has no argument in a position of `static_argnums`.
+        AttributeValueError: `fun` has no argument at a position in `static_argnums`.
 
     Example:
         >>> mx.grad(mx.checkpoint(lambda x: mx.numpy.sin(mx.numpy.sin(x))))(0.0)
@@ -280,7 +280,7 @@ def _are_flags(prevent_cse: object) -> bool:
 
 
 def _flags(prevent_cse: bool | Sequence[PyTree], tree: PyTree, count: int) -> tuple[bool, ...]:
-    """Return the flag of each input of the program, of which closed-over values stand first."""
+    """Return the flag of each input of the program; closed-over values come first."""
     if not isinstance(prevent_cse, Sequence):
         return (prevent_cse,) * count
     prefix = tuple(prevent_cse)

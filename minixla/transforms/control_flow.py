@@ -1,4 +1,4 @@
-"""cond, switch, while_loop, fori_loop: branches and loops that programs hold."""
+"""cond, switch, while_loop and fori_loop: branches and loops in programs."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -48,23 +48,24 @@ def cond(
     *operands: PyTree,
     operand: PyTree = _ABSENT,
 ) -> Result:
-    """The result of one of two functions (JAX: lax.cond).
+    """Call one of two functions, depending on `pred` (JAX: lax.cond).
 
-    Only that function runs, but for a batch whose members differ in `pred`.
+    Only that function runs, unless the elements of a batch differ in `pred`.
 
     Args:
-        pred: a scalar; a number is true where it is not zero.
-        true_fun: a function of the operands; may read other values, traced ones too.
-        false_fun: another, whose result is like that of the first.
+        pred: a scalar; a number is true if it is nonzero.
+        true_fun: a function of the operands; it may read other values, including traced ones.
+        false_fun: another function, whose result has the same structure and types.
         operands: pytrees of arrays.
-        operand: a single operand, in place of `operands`.
+        operand: a single operand, instead of `operands`.
 
     Returns:
-        What the chosen function gives.
+        The result of the chosen function.
 
     Raises:
-        TransformError: results that differ in structure; both `operands` and `operand`.
-        ShapeError: `pred` is no scalar, or results that differ in shape.
+        TransformError: the results differ in structure, or both `operands` and `operand` are
+            passed.
+        ShapeError: `pred` is not a scalar, or the results differ in shape.
 
     Example:
         >>> f = mx.jit(lambda x: mx.cond(x > 0, lambda: x, lambda: -2 * x))
@@ -87,21 +88,21 @@ def switch(
     *operands: PyTree,
     operand: PyTree = _ABSENT,
 ) -> Result:
-    """The result of one of several functions (JAX: lax.switch).
+    """Call one of several functions, depending on `index` (JAX: lax.switch).
 
     Args:
-        index: an integer scalar; it is clamped into the numbers of the branches.
-        branches: functions of the operands, whose results are alike.
+        index: an integer scalar; it is clamped to the range of the branches.
+        branches: functions of the operands, whose results have the same structure and types.
         operands: pytrees of arrays.
-        operand: a single operand, in place of `operands`.
+        operand: a single operand, instead of `operands`.
 
     Returns:
-        What the chosen function gives.
+        The result of the chosen function.
 
     Raises:
-        TransformError: no branches, results that differ in structure, or both `operands` and
-            `operand`.
-        ShapeError: the index is no integer scalar, or results that differ in shape.
+        TransformError: `branches` is empty, the results differ in structure, or both `operands` and
+            `operand` are passed.
+        ShapeError: the index is not an integer scalar, or the results differ in shape.
 
     Example:
         >>> mx.switch(1, [lambda x: x, lambda x: -x, lambda x: x * x], 3.0)
@@ -112,7 +113,7 @@ def switch(
     check_arguments("switch", branches=(branches, is_listed, "a sequence of functions"))
     branches = [checked_function(branch, "switch") for branch in branches]
     if not branches:
-        raise misfit("switch", "there are no branches", advice="Give one or more.")
+        raise misfit("switch", "at least one branch is required", advice="Pass a branch.")
     shape = _scalar("switch", "the index", index, "Use cond for a boolean; convert other numbers.")
     if len(branches) == 1:
         return branches[0](*operands)
@@ -132,24 +133,24 @@ def _all_operands(
     if operand is _ABSENT:
         return operands
     if operands:
-        problem = "it takes operands by position or the keyword operand, not both"
+        problem = "operands must be passed by position or as operand=, not both"
         details = [f"{len(operands)} operands by position, and operand={operand!r:.200}"]
         raise misfit(subject, problem, details, "Pass all operands by position.")
     return (operand,)
 
 
 def runs_in_python(*values: ArrayLike) -> bool:
-    """Test whether loops and branches run in Python: under `disable_jit`, if values are known."""
+    """Return whether loops and branches run in Python: under `disable_jit`, if values are known."""
     if not is_disabled():
         return False
     return all(not isinstance(x, JaxTracer) or x.to_concrete_value() is not None for x in values)
 
 
 def _scalar(subject: str, name: str, value: ArrayLike, if_no_integer: str = "") -> Shape:
-    """The shape of a scalar, which must be an integer where there is advice for others."""
+    """Return the shape of a scalar; with advice `if_no_integer`, it must be an integer."""
     shape = shape_of(value, subject)
     problem = f"{name} is not a scalar"
-    advice = "It chooses for the whole call; use mx.numpy.where to choose element by element."
+    advice = "It chooses for the whole call; use mx.numpy.where to choose elements."
     if isinstance(shape, Shape) and not shape.rank:
         if shape.element_type.is_integer or not if_no_integer:
             return shape
@@ -176,13 +177,13 @@ def choose_branch(
 
 
 def _common_types(subject: str, staged: dict[str, Staged]) -> tuple[list[AnyShape], list[bool]]:
-    """The shape of each result, the first that is strongly typed if any; whether all are weak."""
+    """Return each result's shape, preferably a strongly typed one, and whether all are weak."""
     (first_name, first), *others = staged.items()
     for name, branch in others:
         if branch.result_tree != first.result_tree:
-            problem = f"{first_name} and {name} return other structures"
+            problem = f"{first_name} and {name} must return the same structure"
             both = (first_name, first.result_tree), (name, branch.result_tree)
-            advice = "All branches must return results of one structure."
+            advice = "All branches must return results with the same structure."
             raise other_structure(subject, problem, "the result", *both, advice)
     shapes, weak = [], []
     rows = [zip(branch.graph.output_shapes, branch.weak, strict=True) for branch in staged.values()]
@@ -193,9 +194,9 @@ def _common_types(subject: str, staged: dict[str, Staged]) -> tuple[list[AnyShap
         for (shape, is_weak), name in zip(column, staged, strict=True):
             if shape is not wanted and not (is_weak and shape.dimensions == wanted.dimensions):
                 place = structure_places("the result", first.result_tree)[index]
-                problem = f"the branches differ in the shape of {place}"
+                problem = f"the branches must return the same shape for {place}"
                 details = [f"{n}: {s}" for (s, _), n in zip(column, staged, strict=True)]
-                advice = f"All branches give one shape and type: convert the result of {name}."
+                advice = f"All must return the same shape and type: convert the result of {name}."
                 raise explain(ShapeError, subject, problem, details, advice)
     return shapes, weak
 
@@ -211,7 +212,7 @@ def _converted(graph: Graph, shapes: Sequence[AnyShape]) -> Graph:
 
 
 def carry_places(fun: Function, number: int, init: PyTree) -> Places:
-    """The places of the leaves of a loop's value, by the name that its body gives the argument."""
+    """Return the paths of a loop value's leaves, starting with the body's parameter name."""
     return lambda: places(parameter_names(fun, number + 1)[number], init)
 
 
@@ -224,12 +225,12 @@ def stable_body(
     check: Callable[[PyTreeDef], None],
     rows: Sequence[Array] = (),
 ) -> tuple[Staged, list[Array]]:
-    """The body of a loop, and the first value in the types that the body settles on.
+    """Stage the body of a loop; also return the first value in the final types.
 
-    Weakly typed leaves take the type that the body gives them. `tree` is the structure of the
-    body's arguments: what goes through the loop, of which `leaves` are the first value and `where`
-    gives the places, and what each step gets, entries of `rows`. The next value is first in its
-    result, whose structure `check` checks.
+    Weakly typed leaves take the types that the body returns. `tree` is the structure of the body's
+    arguments: the loop value and each step's input, elements of `rows`. The loop value has initial
+    `leaves` with paths `where`. The next value is first in the result, whose structure `check`
+    checks.
     """
     leaves, weak = list(leaves), list(map(weak_type_of, leaves))
     shapes_of_rows = [array_shape(row).without_dimension(0) for row in rows]
@@ -246,9 +247,11 @@ def stable_body(
             is_alike = isinstance(shape, Shape) and shape.dimensions == wanted_shape.dimensions
             if shape is not wanted_shape and not (is_weak and is_alike):
                 name = "f" if subject == "scan" else "body_fun"
-                problem = f"{name} returns another shape for {where()[index]} than it takes"
+                problem = f"{name} must return {where()[index]} with the shape that it takes"
                 details = [f"it takes {wanted_shape}", f"it returns {shape}"]
-                advice = "It keeps its shape and element type: convert it in the loop, or before."
+                advice = (
+                    "Its shape and element type must not change: convert it in the loop, or before."
+                )
                 raise explain(ShapeError, subject, problem, details, advice)
             leaves[index] = converted_to(leaf, shape)
         if weak == before:
@@ -258,36 +261,39 @@ def stable_body(
 def check_structure(
     subject: str, body: Function, number: int, taken: PyTreeDef, returned: PyTreeDef
 ) -> None:
-    """Raises TransformError where a body returns something else than its argument of a number."""
+    """Raise TransformError if a body's result differs in structure from its argument `number`."""
     if returned == taken:
         return
-    problem = "body_fun returns another structure than it takes"
+    problem = "body_fun must return the structure that it takes"
     both = ("it takes", taken), ("it returns", returned)
-    name, advice = parameter_names(body, number + 1)[number], "What goes through a loop keeps it."
+    name, advice = (
+        parameter_names(body, number + 1)[number],
+        "The structure of a loop value must not change.",
+    )
     raise other_structure(subject, problem, name, *both, advice)
 
 
 def converted_to(value: Array, shape: AnyShape) -> Array:
-    """A value of the element type of `shape`."""
+    """Convert a value to the element type of `shape`."""
     if shape_of(value) is shape:
         return value
     return ops.convert_element_type(_state.trace.lift(value), array_shape(shape).element_type)
 
 
 def lifted(subject: str, name: str, value: PyTree) -> tuple[list[Array], PyTreeDef]:
-    """The leaves of a pytree, the user's `name`, as values of the current trace; its structure."""
+    """Return the leaves of the pytree `name` as values of the current trace, and its structure."""
     leaves, tree = flatten(value)
     return lifted_leaves(subject, leaves, lambda: places(name, value)), tree
 
 
 def steps_at_a_time(subject: str, unroll: int) -> int | None:
-    """How many steps are straight code: 0 and False mean one, True all, which is None here."""
+    """Return the number of steps to unroll: 0 and False mean one, True all (returned as None)."""
     if unroll is True:
         return None
     size = static_int(unroll, subject, "unroll")
     if size < 0:
-        problem = "unroll is negative"
-        advice = "Give the number of steps at a time, or True for all."
+        problem = "unroll must not be negative"
+        advice = "Pass the number of steps at a time, or True for all."
         raise explain(AttributeValueError, subject, problem, [f"unroll = {unroll}"], advice)
     return max(size, 1)
 
@@ -296,16 +302,17 @@ def steps_at_a_time(subject: str, unroll: int) -> int | None:
 def while_loop(
     cond_fun: Callable[[PyTree], ArrayLike], body_fun: Callable[[PyTree], Result], init_val: PyTree
 ) -> Result:
-    """The last value of a loop (JAX: lax.while_loop).
+    """Run a loop and return the last value (JAX: lax.while_loop).
 
         val = init_val;  while cond_fun(val): val = body_fun(val)
 
-    Unlike JAX's it has a reverse derivative, whose memory does not grow with the number of
-    iterations, see `minixla_ops.control_flow.loop_blocks`.
+    Unlike JAX's, it has a reverse derivative. Its memory does not grow with the number of
+    iterations; see `minixla_ops.control_flow.loop_blocks`.
 
     Args:
-        cond_fun: from the value to a scalar boolean; may read other values, traced ones too.
-        body_fun: from the value to the next, which is like it.
+        cond_fun: from the value to a boolean scalar; it may read other values, including traced
+            ones.
+        body_fun: from the value to the next value, with the same structure and types.
         init_val: a pytree of arrays.
 
     Returns:
@@ -313,7 +320,7 @@ def while_loop(
 
     Raises:
         TransformError: the structure of the value changes.
-        ShapeError: its shapes change, or `cond_fun` gives no boolean scalar.
+        ShapeError: its shapes change, or `cond_fun` does not return a boolean scalar.
 
     Example:
         >>> mx.while_loop(lambda x: x < 100, lambda x: x * 2, 3)
@@ -328,7 +335,7 @@ def while_loop(
 def _while_loop(
     subject: str, cond_fun: Function, body_fun: Function, init_val: PyTree, where: Places
 ) -> PyTree:
-    """`while_loop` for a function of the name `subject`; `where` gives the places of the leaves."""
+    """Run `while_loop` for a function named `subject`; `where` returns the paths of the leaves."""
     if runs_in_python():
         with suppress(ConcretizationError):  # batch elements may stop at different steps
             value = tree_map(_state.trace.lift, init_val)
@@ -341,13 +348,15 @@ def _while_loop(
     body, leaves = stable_body(subject, body_fun, tree, lifted, where, check)
     test = stage(cond_fun, Signature(tree, list(map(shape_of, leaves)), body.weak))
     if test.graph.output_shapes != (Shape("pred"),):
-        problem = "cond_fun does not give one boolean scalar"
-        details = [f"it gives {', '.join([str(s) for s in test.graph.output_shapes]) or 'nothing'}"]
+        problem = "cond_fun must return one boolean scalar"
+        details = [
+            f"it returns {', '.join([str(s) for s in test.graph.output_shapes]) or 'nothing'}"
+        ]
         advice = "Return a comparison of scalars, such as i < 10."
         raise explain(ShapeError, "while_loop", problem, details, advice)
     graphs, read = reading_all([test, body])
     step, count = graphs[1], len(read)
-    # What is read goes through the loop.
+    # Pass the captured values through the loop.
     outputs = [*step.inputs[:count], *step.outputs]
     carried = Graph(step.inputs, step.instructions, outputs, step.name)
     return body.results(While(graphs[0], carried)(*read, *leaves)[count:])
@@ -363,24 +372,24 @@ def fori_loop(
     *,
     unroll: int | bool | None = None,
 ) -> Result:
-    """The last value of a counted loop (JAX: lax.fori_loop).
+    """Run a counted loop and return the last value (JAX: lax.fori_loop).
 
         val = init_val;  for i in range(lower, upper): val = body_fun(i, val)
 
     Args:
         lower: an integer scalar.
-        upper: another. Where both are known while tracing, a reverse derivative keeps what it
-            needs of every iteration.
-        body_fun: from the number and the value to the next value, which is like it.
+        upper: an integer scalar. If both are known while tracing, a reverse derivative stores
+            residuals of every iteration.
+        body_fun: from the index and the value to the next value, with the same structure and types.
         init_val: a pytree of arrays.
-        unroll: how many iterations at a time XLA is given as straight code; True: all. It takes
-            numbers that are known while tracing.
+        unroll: the number of iterations that are unrolled for XLA; True: all. It requires bounds
+            that are known while tracing.
 
     Returns:
         The last value, a pytree like `init_val`.
 
     Raises:
-        TransformError, ShapeError: see `while_loop`; bounds that are no integer scalars.
+        TransformError, ShapeError: see `while_loop`; or a bound is not an integer scalar.
 
     Example:
         >>> mx.fori_loop(1, 5, lambda i, product: product * i, 1)
@@ -388,17 +397,17 @@ def fori_loop(
     """
     checked_function(body_fun, "fori_loop")
     for name, bound in (("lower", lower), ("upper", upper)):
-        _scalar("fori_loop", name, bound, "Give an integer scalar.")
+        _scalar("fori_loop", name, bound, "Pass an integer scalar.")
     size = 1 if unroll is None else steps_at_a_time("fori_loop", unroll)
     if size is None or size > 1:
         return _unrolled(lower, upper, body_fun, init_val, size)
     bounds: list[Any] = [lower, upper]
     if not any(isinstance(bound, (Tracer, JaxTracer)) for bound in bounds):
-        # Known ones are numbers, as in JAX: the index is weakly typed.
+        # Known bounds become Python numbers, as in JAX: the index is weakly typed.
         numbers = list(map(int, bounds))
         bounds = numbers if all(number.bit_length() < 32 for number in numbers) else bounds
     types = [array_shape(bound).dtype for bound in bounds if not isinstance(bound, int)]
-    if types:  # Python's numbers have none
+    if types:  # Python numbers have no dtype
         dtype = np.result_type(*types)
 
         def of_type(bound: ArrayLike) -> ArrayLike:
@@ -425,9 +434,9 @@ def _unrolled(
     lower: ArrayLike, upper: ArrayLike, body_fun: Function, init_val: PyTree, unroll: int | None
 ) -> PyTree:
     if not isinstance(lower, int) or not isinstance(upper, int):
-        problem = "unroll takes bounds that are known while tracing"
+        problem = "unroll requires bounds that are known while tracing"
         details = [f"lower = {lower!r}, upper = {upper!r}"]
-        raise misfit("fori_loop", problem, details, "Give Python integers, or leave unroll out.")
+        raise misfit("fori_loop", problem, details, "Pass Python integers, or omit unroll.")
     leaves, tree = lifted("fori_loop", "init_val", init_val)
     count, value = max(upper - lower, 0), tree_unflatten(tree, leaves)
     size = count if unroll is None else unroll
@@ -437,7 +446,7 @@ def _unrolled(
             value = body_fun(start + offset, value)
         return value
 
-    whole = count // size if 0 < 2 * size <= count else 0  # a loop of one would be none
+    whole = count // size if 0 < 2 * size <= count else 0  # a loop of one iteration is not a loop
     if whole or not count:
         value = fori_loop(0, whole, lambda i, v: several(lower + i * size, v, size), value)
     return several(lower + whole * size, value, count - whole * size)

@@ -1,4 +1,4 @@
-"""closure_convert, custom_gradient and linear_transpose: functions made of others."""
+"""closure_convert, custom_gradient and linear_transpose: functions derived from others."""
 
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
@@ -24,21 +24,21 @@ from minixla_ops.programs.call import call
 def closure_convert(
     fun: Callable[..., Result], *example_args: PyTree
 ) -> tuple[Callable[..., Result], list[Array]]:
-    """A function that reads no traced floats from outside (JAX: closure_convert).
+    """Convert a function to one that reads no traced floats from outside (JAX: closure_convert).
 
-    Those that it closes over, and that may be differentiated, become arguments: so a function with
-    a custom derivative can be given one that closes over what is being differentiated.
+    Traced values in its closure that may be differentiated become arguments. This allows passing a
+    function that closes over differentiated values to a function with a custom derivative.
 
     Args:
         fun: a function of pytrees of arrays.
-        example_args: arguments like those that it will be called with.
+        example_args: arguments like those of later calls.
 
     Returns:
         `(converted, values)`, so that `converted(*args, *values)` is `fun(*args)`; `values` is the
-        list of what was read.
+        list of captured values.
 
     Raises:
-        TransformError: from the converted function, for arguments of another structure.
+        TransformError: from the converted function, if the arguments have another structure.
 
     Example:
         >>> def f(y):
@@ -65,9 +65,9 @@ def _converted(
     def converted(*args: PyTree) -> PyTree:
         own = Arguments("closure_convert", fun, args[:count])
         if own.tree != arguments.tree:
-            details = [f"given: {own.tree}", f"the example's: {arguments.tree}"]
-            problem = "the arguments have another structure than the example"
-            raise misfit("closure_convert", problem, details, "Give arguments like the example.")
+            details = [f"got: {own.tree}", f"the example's: {arguments.tree}"]
+            problem = "the arguments must have the structure of the example"
+            raise misfit("closure_convert", problem, details, "Pass arguments like the example.")
         read = spread(flags, args[count:], kept)
         return staged.results(call(staged.graph, *read, *own.lifted()))
 
@@ -78,20 +78,20 @@ def _converted(
 def custom_gradient(
     fun: Callable[Parameters, tuple[Result, Callable[[Result], PyTree]]],
 ) -> Callable[Parameters, Result]:
-    """A function that gives its derivative along with its value (JAX: custom_gradient).
+    """Define a function that returns its derivative with its value (JAX: custom_gradient).
 
     Args:
-        fun: returns `(value, pull)`, where `pull(cotangent)` gives the cotangents of the
-            arguments: a tuple with one for each, or of a single argument it alone. It may read
-            what `fun` has computed.
+        fun: returns `(value, pull)`. `pull(cotangent)` returns the cotangents of the arguments: a
+            tuple with one for each, or the cotangent of a single argument. It may read values that
+            `fun` has computed.
 
     Returns:
-        A function of the same arguments that gives the value alone, with that derivative in
+        A function of the same arguments that returns only the value, with that derivative in
         reverse mode.
 
     Raises:
-        TransformError: from the function, where `fun` gives no pair, or other cotangents than
-            it has arguments.
+        TransformError: from the function, if `fun` does not return a pair, or the cotangents do not
+            match the arguments.
 
     Example:
         >>> @mx.custom_gradient
@@ -124,21 +124,21 @@ def custom_gradient(
 
 @api_boundary
 def linear_transpose(fun: Function, *primals: PyTree) -> Callable[[PyTree], PyTree]:
-    """The transpose of a linear function (JAX: linear_transpose).
+    """Transpose a linear function (JAX: linear_transpose).
 
-    It is the reverse derivative at zero: of a function that is not linear that of its derivative
-    there, where JAX raises an error.
+    It is the reverse derivative at zero. For a function that is not linear, this is the transpose
+    of its derivative at zero, while JAX raises an error.
 
     Args:
         fun: a linear function of pytrees of arrays.
-        primals: arguments like its own, of which only shapes count: `mx.ShapeDtypeStruct` will do.
+        primals: arguments like its own; only shapes matter, so `mx.ShapeDtypeStruct` is accepted.
 
     Returns:
-        A function that takes a cotangent, like the result of `fun`, and gives a tuple with one for
-        each of `primals`.
+        A function that takes a cotangent, like the result of `fun`, and returns a tuple with one
+        for each of `primals`.
 
     Raises:
-        TransformError: from that function, for a cotangent that does not fit the result.
+        TransformError: from that function, if the cotangent does not match the result.
 
     Example:
         >>> mx.linear_transpose(lambda x: 3 * x.sum(), np.float32([1, 2]))(1.0)

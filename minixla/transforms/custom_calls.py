@@ -1,4 +1,4 @@
-"""The operations behind stop_gradient, custom_jvp and custom_vjp. None is an operation of XLA."""
+"""The operations of stop_gradient, custom_jvp and custom_vjp; they are not XLA operations."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -36,7 +36,7 @@ from minixla_ops.programs.runs_programs import CallsProgram
 
 
 class Unchanged(Unary):
-    """Base class of operations that give the operand itself."""
+    """Base class of operations that return the operand."""
 
     element_types = ALL
 
@@ -48,20 +48,20 @@ class Unchanged(Unary):
 
 
 class StopGradient(Unchanged):
-    """The operand itself, as a constant for derivatives; it prints as HLO's copy."""
+    """Return the operand as a constant for derivatives; it is printed as HLO's copy."""
 
     hlo_name = "copy"
-    zero_derivative = "it is what stop_gradient is for"
+    zero_derivative = "stop_gradient removes the derivative"
 
 
 class CustomDerivativeCall(CallsProgram):
-    """Base class of calls with the user's own derivative rule; they print as HLO's call.
+    """Base class of calls with a custom derivative rule; they are printed as HLO's call.
 
-    Where the current trace evaluates, the `function` runs in Python; in a graph, as `computation`.
-    It takes all operands, the first `captured` of which it reads from outside, and gives a sequence
-    of results. Its rules take only what is not captured, and None is zero in them: `jvp(primals,
-    tangents)` gives results and tangents; `forward(operands, active)` results and a pytree of
-    residuals, of which `backward(residuals, cotangents, result shapes)` gives cotangents.
+    If the current trace evaluates, `function` runs in Python; a graph contains `computation`. The
+    function takes all operands and returns a sequence of results; the first `captured` operands are
+    closed-over values. Rules take only the others, and None is zero. `jvp(primals, tangents)`
+    returns results and tangents. `forward(operands, active)` returns results and a pytree of
+    residuals, from which `backward(residuals, cotangents, result shapes)` returns cotangents.
     """
 
     operands = ("operands...",)
@@ -86,14 +86,15 @@ class CustomDerivativeCall(CallsProgram):
 
     def run(self, *operands):
         if any(isinstance(operand, jax.core.Tracer) for operand in operands):
-            # JAX must see one program: else it would differentiate the function, not ask the rule.
+            # JAX must see one program: otherwise, it would differentiate the function, not use the
+            # rule.
             return stage_for_jax(self)(*operands)
         lift, name = current_trace().lift, self.builder_name
         outputs = self.apply(*[lift(operand, name) for operand in operands])
         return tuple([lift(output, name) for output in outputs])
 
     def apply(self, *operands: Array) -> Sequence[Array]:
-        """The function's results under the current trace."""
+        """Call the function under the current trace."""
         if self.computation is None:
             return self.function(*operands)
         return evaluate_graph(self.computation, operands)
@@ -105,44 +106,44 @@ class CustomDerivativeCall(CallsProgram):
         return Call(self.computation).stablehlo(emit, operands, shapes, results)
 
     def batch_within(self, trace, operands, dimensions):
-        # All results have the batch in front.
+        # All results have leading batch dimensions.
         function = _Batched(self, trace, tuple(dimensions))
         results = self(*operands, function=function, computation=None)
         return results, (0,) * len(results)
 
     def _refuse_captured(self, active: Sequence[bool]) -> None:
         if any(active[: self.captured]):
-            problem = "the function reads a value that is being differentiated"
+            problem = "the function must not read a value that is being differentiated"
             advice = "A custom rule only knows the arguments: pass the value as an argument."
             raise explain(DerivativeError, self.builder_name, problem, advice=advice)
 
     def _checked_results(self, results: Sequence[ArrayLike]) -> tuple[Array, ...]:
-        """What a rule gave for the function's results, which must have the function's shapes."""
+        """Check that the results of a rule have the shapes of the function's results."""
         name, lift = self.builder_name, current_trace().lift
         lifted = tuple([lift(result, name) for result in results])
         shapes = tuple([shape_of(result) for result in lifted])
         if self.computation is not None and shapes != self.computation.output_shapes:
-            problem = "the rule's result has other shapes than the function's"
+            problem = "the rule's results must have the shapes of the function's results"
             details = [f"rule: {shapes}", f"function: {self.computation.output_shapes}"]
-            advice = "The rule must return what the function returns, next to its derivative."
+            advice = "The rule must return the function's results together with its derivative."
             raise misfit(name, problem, details, advice)
         return lifted
 
     def _checked(
         self, what: str, tangents: Sequence[ArrayLike | None], shapes: Sequence[AnyShape]
     ) -> list[Any]:
-        """Tangents or cotangents of a rule, which must be like the values that they belong to.
+        """Check that tangents or cotangents of a rule have the types of their values.
 
-        JAX's option `jax_disable_bwd_checks` allows cotangents of other types.
+        JAX's option `jax_disable_bwd_checks` allows cotangents with other types.
         """
         lift, checked = current_trace().lift, [*tangents]
         is_checked = what != "cotangent" or not disable_bwd_checks.value
         for index, (tangent, shape) in enumerate(zip(tangents, shapes, strict=True)):
             checked[index] = None if tangent is None else lift(tangent, self.builder_name)
             if is_checked and tangent is not None and shape_of(checked[index]) is not shape:
-                problem = f"the rule's {what} {index} does not fit the value that it belongs to"
+                problem = f"the rule's {what} {index} does not match its value"
                 details = [f"{what} {index}: {shape_of(checked[index])}", f"value: {shape}"]
-                advice = f"A {what} has the shape and element type of its value."
+                advice = f"A {what} must have the shape and element type of its value."
                 raise misfit(self.builder_name, problem, details, advice)
         return checked
 
@@ -167,7 +168,7 @@ class CustomVjpCall(CustomDerivativeCall):
 
     def forward(self, primals, tangents):
         problem = "can't apply forward-mode autodiff (jvp) to a custom_vjp function"
-        advice = "Use grad or vjp, or define the rule with mx.custom_jvp, which serves both."
+        advice = "Use grad or vjp, or define the rule with mx.custom_jvp, which supports both."
         raise explain(DerivativeError, self.builder_name, problem, advice=advice)
 
     def linearize(self, operands, active):
@@ -188,9 +189,9 @@ class CustomVjpCall(CustomDerivativeCall):
 
 
 class _InnerBatchTrace(BatchTrace):
-    """The batch of `origin` once more, under another parent, for a function that runs later.
+    """The batch of `origin` under another parent, for a function that runs later.
 
-    It may read values of `origin`, or of another like this one: they count as this one's.
+    It may read values of `origin`, or of another trace like this: they belong to this batch.
     """
 
     __slots__ = ("origin",)
@@ -203,11 +204,11 @@ class _InnerBatchTrace(BatchTrace):
         return super().process(operation, tuple(map(self.own, operands)))
 
     def owns(self, tracer: Tracer) -> bool:
-        """Whether a tracer belongs to the same batch."""
+        """Return whether a tracer belongs to the same batch."""
         return getattr(tracer._trace, "origin", tracer._trace) in (self, self.origin)
 
     def own(self, value: ArrayLike) -> ArrayLike:
-        """`value`, or a tracer of this trace where it is of the same batch."""
+        """Return `value`, as a tracer of this trace if it belongs to the same batch."""
         if type(value) is not BatchTracer or value._trace is self:
             return value
         origin = getattr(value._trace, "origin", value._trace)
@@ -215,14 +216,14 @@ class _InnerBatchTrace(BatchTrace):
 
 
 class _Batched:
-    """A flat function over a batch, and its rules: results have the batch in front."""
+    """A flat function over a batch, and its rules; results have leading batch dimensions."""
 
     def __init__(
         self, call: CustomDerivativeCall, trace: BatchTrace, dimensions: tuple[int | None, ...]
     ) -> None:
         self.call, self.trace, self.dimensions = call, trace, dimensions
         self.inner, self.name = call.function, call.function.name
-        #: Those of the operands that the rules know.
+        #: The batch dimensions of the operands that the rules take.
         self.own_dimensions = dimensions[call.captured :]
 
     def __call__(self, *operands: Array) -> Sequence[Array]:
@@ -234,7 +235,7 @@ class _Batched:
         operands: Sequence[Any],
         at: Sequence[int | None],
     ) -> list[Any]:
-        """What the function returns for one member, over the batch, which is in front."""
+        """Run the function of one batch element over the batch; results have leading batches."""
         trace = _InnerBatchTrace(current_trace(), self.trace)
         inputs = [trace.put_together([x], where) for x, where in zip(operands, at, strict=True)]
         try:
@@ -249,7 +250,7 @@ class _Batched:
         self, primals: Sequence[Array], tangents: Sequence[Array | None]
     ) -> tuple[Sequence[Array], Sequence[Array | None]]:
         dimensions, count = self.own_dimensions, len(primals)
-        # A tangent has its batch where its value has, unless it is zero.
+        # A tangent has the batch dimension of its value, unless it is zero.
         at = [None if t is None else d for t, d in zip(tangents, dimensions, strict=True)]
 
         def flat(*members: Array) -> Sequence[Array]:
@@ -266,7 +267,7 @@ class _Batched:
 
         def flat(*members: Array) -> Sequence[Array]:
             results, residuals = self.inner.forward(members, active)
-            kept.append(residuals)  # values of the trace as they are, which `own` knows
+            kept.append(residuals)  # values of the trace, unchanged, which `own` recognizes
             return results
 
         return self._run(flat, operands, self.own_dimensions), kept[0]
@@ -287,6 +288,6 @@ class _Batched:
 def _from_front(cotangent: Array | None, dimension: int | None) -> Array | None:
     if cotangent is None:
         return None
-    if dimension is None:  # every member shares the operand
+    if dimension is None:  # all batch elements share the operand
         return sum_over(cotangent, [0])
     return move_dimension(cotangent, 0, dimension)

@@ -1,4 +1,4 @@
-"""custom_jvp, custom_vjp and stop_gradient: derivatives that the user defines."""
+"""custom_jvp, custom_vjp and stop_gradient: user-defined derivatives."""
 
 import copy
 import inspect
@@ -27,10 +27,10 @@ from minixla.typing import Array, ArrayLike, PyTree
 
 
 def stop_gradient(x: Result) -> Result:
-    """`x` with no derivative (JAX: lax.stop_gradient).
+    """Return `x` without a derivative (JAX: lax.stop_gradient).
 
     Args:
-        x: a pytree of arrays; leaves that are no arrays are passed through.
+        x: a pytree of arrays; leaves that are not arrays are unchanged.
 
     Returns:
         A pytree like `x`.
@@ -58,7 +58,7 @@ class _Rules:
 
 
 class _Custom(Generic[Parameters, Result]):
-    """What custom_jvp and custom_vjp share: argument handling."""
+    """Base class of custom_jvp and custom_vjp, which handles arguments."""
 
     __name__: str
     _operation: ClassVar[type[custom_calls.CustomDerivativeCall]]
@@ -71,7 +71,7 @@ class _Custom(Generic[Parameters, Result]):
         nondiff_argnums: Numbers = (),
         nondiff_argnames: str | Sequence[str] = (),
     ) -> None:
-        # It takes over what `fun` has for attributes, which may be one of these itself.
+        # It takes over the attributes of `fun`, which may be a custom function itself.
         subject = type(self).__name__
         arguments.named_after(self, arguments.checked_function(fun, subject))
         self.fun, self.subject, self._has_rule = fun, subject, False
@@ -83,7 +83,7 @@ class _Custom(Generic[Parameters, Result]):
 
     @api_boundary
     def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-        """The function's result."""
+        """Call the function."""
         name = self.subject
         if not self._has_rule:
             problem = f"{getattr(self.fun, '__name__', self.fun)!r} has no derivative rule"
@@ -100,7 +100,7 @@ class _Custom(Generic[Parameters, Result]):
         return jax.tree.unflatten(function.result_tree, outputs)
 
     def _bound(self, args: Sequence[PyTree], kwargs: dict[str, PyTree]) -> tuple[PyTree, ...]:
-        """All arguments by position, defaults filled in."""
+        """Return all arguments by position, including defaults."""
         try:
             signature = inspect.signature(self.fun)
         except (TypeError, ValueError):
@@ -108,7 +108,7 @@ class _Custom(Generic[Parameters, Result]):
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:
-            problem = f"the arguments do not fit {self.fun.__name__}{signature}"
+            problem = f"the arguments do not match {self.fun.__name__}{signature}"
             raise misfit(self.subject, problem, [str(error)]) from None
         bound.apply_defaults()
         details = [f"{key} = {kwargs[key]!r}" for key in bound.kwargs if key in kwargs]
@@ -121,7 +121,7 @@ class _Custom(Generic[Parameters, Result]):
 
 
 def _positions_of(subject: str, fun: Function, names: Sequence[str] | str) -> tuple[int, ...]:
-    """Where parameters stand that are named, and can be given by position."""
+    """Return the positions of named parameters, which must be positional."""
     listed = [names] if isinstance(names, str) else names
     positional = [
         parameter.name
@@ -130,16 +130,16 @@ def _positions_of(subject: str, fun: Function, names: Sequence[str] | str) -> tu
     ]
     for name in listed:
         if name not in positional:
-            problem = f"nondiff_argnames names {name!r}, which is no positional parameter"
+            problem = f"nondiff_argnames has {name!r}, which is not a positional parameter"
             details = [f"the function takes {inspect.signature(fun)}"]
             raise misfit(
-                subject, problem, details, "Name a parameter that can be given by position."
+                subject, problem, details, "Name a parameter that can be passed by position."
             )
     return tuple([positional.index(name) for name in listed])
 
 
 class _Flat:
-    """A call's function and rules on flat sequences; equal if alike: so are graphs of them."""
+    """A call's function and rules on flat sequences; equal for equal calls, like their graphs."""
 
     def __init__(self, rules: _Rules, nondiff: dict[int, object], tree: PyTreeDef) -> None:
         self.rules, self.nondiff, self.tree = rules, nondiff, tree
@@ -164,7 +164,7 @@ class _Flat:
     def _instantiated(
         self, derivatives: Sequence[Array | None], shapes: Iterable[AnyShape]
     ) -> list[Array | None]:
-        """Tangents or cotangents as a user's rule gets them: zeros are arrays, or None."""
+        """Return tangents or cotangents for a user's rule: zeros are arrays, or None."""
         if self.rules.symbolic_zeros:
             return list(derivatives)
         pairs = zip(derivatives, shapes, strict=True)
@@ -205,28 +205,28 @@ class _Flat:
     def _asked(
         self, rule: Function, call_arguments: Sequence[PyTree], count: int, wanted: str
     ) -> Sequence[PyTree]:
-        """What a rule of the user's returns, which must be so many values."""
+        """Call a user's rule, and check that it returns `count` values."""
         with at_own_lines():
             answer = rule(*call_arguments)
         if isinstance(answer, (tuple, list)) and len(answer) == count:
             return answer
-        problem = "the rule returned something else than it should"
+        problem = "the rule returned an invalid result"
         type_name = type(answer).__name__
         raise misfit(self.rules.subject, problem, [f"it returned {type_name}"], f"Return {wanted}.")
 
     def _matching(self, what: str, answer: PyTree, tree: PyTreeDef) -> Sequence[Array | None]:
-        """The leaves of `given` for those of `tree`; None in it stands for a subtree of zeros."""
+        """Match the leaves of a rule's result to `tree`; None in it is a subtree of zeros."""
         leaves, own = jax.tree.flatten(answer, is_leaf=lambda x: x is None)
         tree = without_keys(tree)
         try:
             structures = subtrees(own, tree)
             for leaf, structure in zip(leaves, structures, strict=True):
                 if leaf is not None and structure != LEAF:
-                    raise ValueError(f"an array stands where the value has {structure}")
+                    raise ValueError(f"found an array, but the value has {structure}")
         except ValueError as error:
-            problem = f"the rule returned a {what} of another structure"
-            details = [f"{what}: {own}", f"wanted: {tree}", str(error).splitlines()[0]]
-            advice = f"Return a {what} like the value that it belongs to (None for zero)."
+            problem = f"the structure of the rule's {what} must match"
+            details = [f"{what}: {own}", f"expected: {tree}", str(error).splitlines()[0]]
+            advice = f"Return a {what} with the structure of its value (None for zero)."
             raise misfit(self.rules.subject, problem, details, advice) from None
         pairs = zip([None if is_float0(x) else x for x in leaves], structures, strict=True)
         return [leaf for leaf, structure in pairs for _ in range(structure.num_leaves)]
@@ -247,14 +247,14 @@ def _same(one: object, other: object) -> bool:
 
 
 class custom_jvp(_Custom[Parameters, Result]):
-    """A function with a forward derivative rule of the user's (JAX: custom_jvp).
+    """A function with a custom forward derivative rule (JAX: custom_jvp).
 
     Reverse mode transposes the rule. Define it with `defjvp` or `defjvps`.
 
     Args:
         fun: a function of pytrees of arrays.
-        nondiff_argnums: positions of arguments that are no arrays; the rule gets them first.
-        nondiff_argnames: names of such arguments.
+        nondiff_argnums: positions of arguments that are not arrays; the rule gets them first.
+        nondiff_argnames: names of these arguments.
     """
 
     _operation = custom_calls.CustomJvpCall
@@ -263,9 +263,9 @@ class custom_jvp(_Custom[Parameters, Result]):
 
     @checks_kinds
     def defjvp(self, jvp: Wrapper, symbolic_zeros: bool = False) -> Wrapper:
-        """Sets the rule `jvp(*nondiff, primals, tangents) -> (result, tangent)`; returns it.
+        """Set the rule `jvp(*nondiff, primals, tangents) -> (result, tangent)`, and return it.
 
-        With `symbolic_zeros`, a tangent that is zero reaches the rule as None.
+        With `symbolic_zeros`, the rule gets None for a tangent that is zero.
         """
         self.jvp = self._rules.jvp = arguments.checked_function(jvp, "custom_jvp.defjvp")
         self._rules.symbolic_zeros = symbolic_zeros
@@ -273,17 +273,17 @@ class custom_jvp(_Custom[Parameters, Result]):
         return jvp
 
     def defjvps(self, *jvps: Function | None) -> None:
-        """Sets one rule for each argument, `rule(tangent, result, *primals)`; None means zero.
+        """Set one rule for each argument, `rule(tangent, result, *primals)`; None means zero.
 
         Raises:
             TransformError: the function has nondiff_argnums; use `defjvp`.
         """
         if self.nondiff_argnums:
-            problem = "defjvps does not go with nondiff_argnums"
+            problem = "defjvps does not support nondiff_argnums"
             details = [f"nondiff_argnums = {self.nondiff_argnums}"]
             raise misfit("custom_jvp", problem, details, "Define one rule with defjvp.")
         self._has_rule = True
-        function = cast(Function, copy.copy(self))  # the rule must not hold `self`
+        function = cast(Function, copy.copy(self))  # the rule must not refer to `self`
 
         def rule(primals: Sequence[PyTree], tangents: Sequence[PyTree]) -> tuple[PyTree, PyTree]:
             result = function(*primals)
@@ -297,13 +297,13 @@ class custom_jvp(_Custom[Parameters, Result]):
 
 
 class custom_vjp(_Custom[Parameters, Result]):
-    """A function with a reverse derivative rule of the user's (JAX: custom_vjp).
+    """A function with a custom reverse derivative rule (JAX: custom_vjp).
 
     Args:
         fun: a function of pytrees of arrays.
-        nondiff_argnums: positions of arguments that are no arrays: first for `bwd`, in place for
-            `fwd`.
-        nondiff_argnames: names of such arguments.
+        nondiff_argnums: positions of arguments that are not arrays. `bwd` gets them first, `fwd` in
+            their positions.
+        nondiff_argnames: names of these arguments.
     """
 
     _operation = custom_calls.CustomVjpCall
@@ -319,16 +319,16 @@ class custom_vjp(_Custom[Parameters, Result]):
         symbolic_zeros: bool = False,
         optimize_remat: bool = False,
     ) -> None:
-        """Sets the rules.
+        """Set the rules.
 
         Args:
-            fwd: takes the arguments, returns `(result, residuals)`.
+            fwd: takes the arguments and returns `(result, residuals)`.
             bwd: `bwd(*nondiff, residuals, cotangent)` returns a tuple with a cotangent (or None
                 for zero) for each differentiable argument.
-            symbolic_zeros: whether a cotangent that is zero reaches `bwd` as None, and arrays
-                reach `fwd` as `jax.custom_derivatives.CustomVJPPrimal`, which tells in
-                `perturbed` whether the array is differentiated and holds it in `value`.
-            optimize_remat: JAX's; it changes nothing here.
+            symbolic_zeros: whether `bwd` gets None for a cotangent that is zero, and `fwd` gets
+                arrays as `jax.custom_derivatives.CustomVJPPrimal`. Its `perturbed` states whether
+                the array is differentiated, and `value` is the array.
+            optimize_remat: accepted for compatibility with JAX, without effect.
         """
         self.fwd, self.bwd = (
             arguments.checked_function(rule, "custom_vjp.defvjp") for rule in (fwd, bwd)

@@ -1,4 +1,4 @@
-"""What shows values and layouts while programs run, under JAX's names (JAX: jax.debug)."""
+"""Functions that display values and shardings while programs run, named as in `jax.debug`."""
 
 from jax.debug import (
     DebugEffect,

@@ -1,4 +1,4 @@
-"""debug_nans and debug_infs: the operation and the line that make the first NaN or infinity."""
+"""debug_nans and debug_infs: find the operation and line that produce the first NaN or infinity."""
 
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,9 +30,9 @@ from minixla_ops.control_flow.scan import Scan
 
 
 class Maker(NamedTuple):
-    """An operation that gave what is looked for, of operands without it: NumPy arrays or tuples.
+    """The operation that produced a `kind` from operands without it, as NumPy arrays or tuples.
 
-    Clauses say where in which programs it is `within`, innermost first.
+    `within` are clauses that state its position in nested programs, innermost first.
     """
 
     operation: Operation
@@ -42,25 +42,25 @@ class Maker(NamedTuple):
     within: tuple[str, ...] = ()
 
     def called_at(self, source: Source | None, *around: str) -> "Maker":
-        """The same in a program that an operation runs, of a line and within others."""
+        """Return the same for an operation that runs the program at a line, within others."""
         *inner, last = self.within
         within = *inner, f"{last}, called at {source}", *around
         return self._replace(source=self.source or source, within=within)
 
 
-#: Stands for a maker where constants of the program hold what is looked for: it is meant.
+#: Replaces a maker if constants of the program contain the value, which is then intended.
 CONSTANT: Any = object()
 _ITERATION = "in iteration {} of the loop"
 
 
 def _maker_in(kind: Kind, operation: Operation, operands: Sequence[Numbers]) -> Maker | None:
-    """The Maker in a program that an operation runs, CONSTANT, or None where nothing shows."""
+    """Return the Maker in a program that an operation runs, CONSTANT, or None if not found."""
     programs = operation.computations
     if not programs or any(program.silent().has_side_effect for program in programs):
-        return None  # a side effect must not come twice
-    # NumPy may have none where the engine has one.
+        return None  # side effects must not be repeated
+    # NumPy may produce no NaN although the engine does.
     for apply in (lambda op, operands: op.reference(*operands), _on_the_engine):
-        # What needs other processes, or tuples on the engine, is not computed there.
+        # Skip operations that need other processes, and tuples on the engine.
         with suppress(MinixlaError):
             maker = _Search(kind, apply).inside(operation, operands)
             if maker is not None:
@@ -73,7 +73,7 @@ def _on_the_engine(operation: Operation, operands: Sequence[Numbers]) -> Numbers
 
 
 class _Search:
-    """Computes programs step by step with `apply` and follows the values that hold `kind`."""
+    """Evaluate programs step by step with `apply`, and follow values that contain `kind`."""
 
     def __init__(self, kind: Kind, apply: Callable[[Operation, Sequence[Any]], Any]) -> None:
         self.kind, self.apply = kind, apply
@@ -86,14 +86,14 @@ class _Search:
         if type(program) is not Graph or len(program.inputs) != len(operands):
             return None
         sizes = [getattr(shape, "dimensions", None) for shape in program.input_shapes]
-        # Else it gets a part of the operands, as on each of several devices.
+        # Otherwise, the program gets a part of the operands, as on each of several devices.
         is_whole = sizes == [np.shape(operand) for operand in operands]
         return self.program(program, operands, f"in {program.name}")[0] if is_whole else None
 
     def program(
         self, program: Graph, operands: Sequence[Numbers], where: str
     ) -> tuple[Maker | None, list[Any]]:
-        """The maker in a program, if an output shows what it made; and the outputs."""
+        """Return the maker in a program, if an output shows its value, and the outputs."""
         program = program.silent()
         values = dict(zip(map(id, program.inputs), operands, strict=True))
         for step in program.instructions:
@@ -108,7 +108,7 @@ class _Search:
             results = [values[id(value)] for value in step.results]
             maker = self.inside(step.op, arguments)
             if maker is None and not self.kind.is_in(results):
-                continue  # a NaN that no infinity leads to
+                continue  # a NaN that does not come from an infinity
             if maker is None:
                 return Maker(step.op, arguments, results, step.source, (where,)), outputs
             if maker is not CONSTANT:
@@ -116,7 +116,7 @@ class _Search:
         return CONSTANT, outputs
 
     def makers(self, program: Graph, values: Mapping[int, Numbers]) -> list[Instruction]:
-        """The steps that made what outputs show, of operands that do not hold it, in order."""
+        """Return the steps that produced values of outputs from operands without them, in order."""
 
         def led_to(some: Sequence[Value]) -> list[Value]:
             return [value for value in some if self.kind.leads_to(values[id(value)])]
@@ -149,7 +149,7 @@ class _Search:
         carried = list(operands[count:])
         for number in reversed(range(op.length)) if op.is_reverse else range(op.length):
             rows = [np.take(operand, number, op.scan_dimension) for operand in operands[:count]]
-            # Without inputs it is a loop that is differentiated, or as good as one.
+            # A loop without inputs is a differentiated while_loop or fori_loop.
             where = f"in step {number} of the scan" if count else _ITERATION.format(number)
             maker, outputs = self.program(op.to_apply, [*rows, *carried], where)
             if maker is not None:
@@ -162,15 +162,15 @@ _LOOKS = {"While": _Search.loop, "Conditional": _Search.branch, "Scan": _Search.
 
 
 class CheckTrace(WatchTrace):
-    """Raises an error where a result is the first that holds a NaN."""
+    """Raise an error at the first result that contains a NaN or infinity."""
 
     def lift(self, value: ArrayLike, subject: str = "trace") -> Array:
-        """A value of the parent."""
-        with without_jax_checks():  # an array may hold NaNs that are meant
+        """Return a value of the parent."""
+        with without_jax_checks():  # an array may contain intended NaNs
             return self.parent.lift(value, subject)
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Results:
-        """The parent's results, which must not hold what is looked for unless an operand does."""
+        """Return the parent's results; raise if they contain a `kind` that the operands do not."""
         with without_jax_checks():
             results = self.parent.process(operation, operands)
         kinds = _state.watch.kinds if _state.watch is not None else ()
@@ -196,7 +196,7 @@ class CheckTrace(WatchTrace):
         if is_reverse := isinstance(line, ReverseSource):
             name = getattr(line.operation, "builder_name", "the line below")
             where = f"the reverse derivative of {name}"
-        problem = f"it makes {kind.noun} of operands that have none, in {where}"
+        problem = f"it produces {kind.noun} from operands without any, in {where}"
         description = watching.shown(kind, maker.operation, maker.operands, maker.results)
         name, lines = maker.operation.builder_name, [*description, *maker.within]
         raise explain(kind.error, name, problem, lines, kind.advice(is_reverse), line)
@@ -204,7 +204,7 @@ class CheckTrace(WatchTrace):
 
 @contextmanager
 def _watching(kind: Kind, enabled: bool) -> Iterator[None]:
-    default_trace()  # loads the evaluator
+    default_trace()  # load the evaluator
     watch = _state.watch or NumberWatch()
     others = tuple([other for other in watch.kinds if other is not kind])
     watch = watch._replace(kinds=(*others, kind) if enabled else others)
@@ -218,11 +218,11 @@ def _watching(kind: Kind, enabled: bool) -> Iterator[None]:
 
 
 def _of_jax(kind: Kind, error: FloatingPointError) -> MinixlaError:
-    """The error for what JAX has found in an operation of its own."""
+    """Build the error for a value that JAX found in one of its operations."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     source = innermost_source([(frame.f_code, frame.f_lasti) for frame in reversed(frames)])
     # "invalid value (nan) encountered in div"
-    message, problem = str(error).splitlines()[0], f"an operation of JAX's makes {kind.noun}"
+    message, problem = str(error).splitlines()[0], f"a JAX operation produces {kind.noun}"
     name = message.rpartition(" ")[2].rstrip(".")
     return explain(kind.error, name, problem, [message], kind.advice(False), source)
 
@@ -261,7 +261,7 @@ def debug_nans(enabled: bool = True) -> Iterator[None]:
         ...     mx.jit(mx.numpy.log)(np.float32(-1))
         Traceback (most recent call last):
             ...
-        minixla.core.errors.NaNError: log: it makes a NaN of operands that hav...
+        minixla.core.errors.NaNError: log: it produces a NaN from operands wit...
     """
     with _watching(watching.NANS, enabled):
         yield
@@ -290,7 +290,7 @@ def debug_infs(enabled: bool = True) -> Iterator[None]:
         ...     mx.numpy.log(np.float32(0))
         Traceback (most recent call last):
             ...
-        minixla.core.errors.InfinityError: log: it makes an infinity of operands th...
+        minixla.core.errors.InfinityError: log: it produces an infinity from operan...
     """
     with _watching(watching.INFS, enabled):
         yield

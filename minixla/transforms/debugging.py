@@ -1,4 +1,4 @@
-"""debug_print and debug_callback: a Python function called with values while a program runs."""
+"""debug_print and debug_callback: call a Python function with values while a program runs."""
 
 import string
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -25,9 +25,9 @@ from minixla.transforms.watching import enclosing
 from minixla.typing import Array, ArrayLike, PyTree
 from minixla_ops.programs.runs_programs import merged, parted
 
-#: Where a batch is in each operand of a call, if it has one; and which operand holds the number of
-#: each member, or None. Where that is another's, the member's values stand in for values that it
-#: does not have.
+#: The batch dimension of each operand of a call, or None, and the index of the operand with the
+#: batch elements' indices, or None. If the index there belongs to another element, the values are
+#: placeholders.
 Batch = tuple[tuple[int | None, ...], int | None]
 
 
@@ -39,7 +39,7 @@ class HostCallback(Operation):
 
     @property
     def target(self) -> str:
-        """In a text for elsewhere, what nobody else knows."""
+        """A target name for exported text, which is not registered anywhere."""
         return f'"minixla.{self.builder_name}"'
 
     def stablehlo(self, emit, operands, shapes, results):
@@ -57,13 +57,13 @@ class HostCallback(Operation):
 
 
 class DebugCallback(HostCallback):
-    """Calls a Python function with the operands' values, for what else it does. No results.
+    """Call a Python function with the operands' values, only for its side effects.
 
-    Over a batch the function is called for each member; of nested `batches`, which are listed
-    innermost first, the innermost counts slowest, as in JAX. A batch of branches or loops is
-    computed for members too that take another branch or are done. The function is not called for
-    these: operands after the first `arguments`, those of `callback`, hold numbers of members, of
-    the innermost batch first, which tell. `ordered` calls come in order with other programs' too.
+    Over a batch, the function is called for each element. For nested `batches`, which are listed
+    innermost first, the innermost index varies slowest, as in JAX. Batched branches and loops also
+    compute elements that take another branch or are finished. The function is not called for these.
+    Operands after the first `arguments`, those of `callback`, are element indices that identify
+    them, innermost batch first. `ordered` calls are also in order with those of other programs.
     """
 
     has_side_effect = True
@@ -88,7 +88,7 @@ class DebugCallback(HostCallback):
         return ()
 
     def batch(self, operands, dimensions):
-        # One call for all members; where they do not differ, one call.
+        # One call handles all elements; if they do not differ, it is called once.
         count = self.arguments + sum(number is not None for _, number in self.batches)
         batches, operands, number = self.batches, list(operands), None
         if count < len(operands) and dimensions[count] is not None:
@@ -104,7 +104,7 @@ class DebugCallback(HostCallback):
 def _members(
     args: Sequence[np.ndarray], batches: Sequence[Batch]
 ) -> Iterator[Sequence[np.ndarray]]:
-    """The values of each member, but for those that only stand in."""
+    """Yield the values of each batch element, without placeholders."""
     count, whole = len(batches), list(args)
     for done, (dimensions, _) in enumerate(reversed(batches)):
         pairs = zip_longest(whole, dimensions)
@@ -119,7 +119,7 @@ def _members(
 
 
 def _numbers() -> list[Array]:
-    """The number of the member in each batch for which a program is being made, innermost first."""
+    """Return the element's index in each batch of the traced program, innermost first."""
     numbers, is_staged = [], False
     for trace in enclosing(current_trace()):
         if isinstance(trace, BatchTrace) and is_staged:
@@ -129,7 +129,7 @@ def _numbers() -> list[Array]:
 
 
 def _opened(value: ArrayLike) -> PyTree:
-    """A tuple value as a Python tuple of its members; a token as its name."""
+    """Convert a tuple value to a Python tuple of its elements, and a token to its name."""
     shape = shape_of(value) if isinstance(value, (Tracer, TupleValue)) else None
     if isinstance(shape, TupleShape):
         return tuple([_opened(ops.get_tuple_element(value, i)) for i in range(len(shape.elements))])
@@ -148,7 +148,7 @@ def _call(
 
 @dataclass(frozen=True, eq=False)
 class OfArrays:
-    """A user's function of pytrees, as one of the leaves that are arrays; the others it holds."""
+    """A user's function of pytrees as a function of array leaves; it stores the other leaves."""
 
     function: Callable[..., PyTree]
     tree: PyTreeDef
@@ -159,7 +159,7 @@ class OfArrays:
     def of(
         cls, function: Callable[..., PyTree], args: Sequence[PyTree], kwargs: Mapping[str, PyTree]
     ) -> tuple[Self, list[Array]]:
-        """The function of some of the leaves of its arguments, and these."""
+        """Return the function of the array leaves of its arguments, and these leaves."""
         leaves, tree = jax.tree.flatten(jax.tree.map(_opened, (args, kwargs)))
         is_value = [isinstance(x, Tracer) or shape_of_data(x) is not None for x in leaves]
         values, held = parted(is_value, leaves)
@@ -182,14 +182,14 @@ class OfArrays:
 
 @dataclass(frozen=True)
 class _Print:
-    """Prints arrays; NumPy's printing options are those of the line that asked for it."""
+    """Print arrays with the NumPy printing options of the line that created the call."""
 
     fmt: str
     options: tuple[tuple[str, Any], ...]
 
     def __call__(self, *args: PyTree, **kwargs: PyTree) -> None:
         with np.printoptions(**dict(self.options)):
-            # One call, so that lines of several threads stay whole.
+            # Print with one call, so that lines of several threads are not mixed.
             print(self.fmt.format(*args, **kwargs) + "\n", end="")
 
     def __hash__(self) -> int:
@@ -197,7 +197,7 @@ class _Print:
 
 
 class _Checker(string.Formatter):
-    """Finds fields without arguments, and arguments without fields."""
+    """Find fields without arguments, and arguments without fields."""
 
     def format_field(self, value: object, format_spec: str) -> str:
         return ""
@@ -216,29 +216,29 @@ def _check_format(fmt: str, args: Sequence[PyTree], kwargs: Mapping[str, PyTree]
         _Checker().vformat(fmt, args, kwargs)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         is_lacking = isinstance(error, (IndexError, KeyError))
-        problem = f"there is no argument for a field: {error}" if is_lacking else str(error)
-        advice = "Write the format as for str.format, and give the values as arguments: "
+        problem = f"a field has no argument: {error}" if is_lacking else str(error)
+        advice = "Write the format as for str.format, and pass the values as arguments: "
         advice += "debug_print('x = {}', x), not an f-string, which would show the tracer."
-        details, fault = [f"format {fmt!r}", problem], "the format does not fit the arguments"
+        details, fault = [f"format {fmt!r}", problem], "the format does not match the arguments"
         raise explain(AttributeValueError, "debug_print", fault, details, advice) from None
 
 
 def debug_print(fmt: str, *args: PyTree, ordered: bool = False, **kwargs: PyTree) -> None:
-    """Prints values when they are computed, under every transformation (JAX: debug.print).
+    """Print values when they are computed, under every transformation (JAX: debug.print).
 
-    In a jitted function it prints when the compiled function runs; in a batch once for each
-    member, those that do not take a branch left out (with values of others, under `jax.vmap`); in
-    a derivative once, the values of the function itself. Calls inside one jitted function come in
-    order. Where XLA runs in the background `jax.effects_barrier()` waits for the printing.
+    In a jitted function, it prints when the compiled function runs. In a batch, it prints once for
+    each element, except for elements that do not take the branch (under `jax.vmap`, with values of
+    others). Under differentiation, it prints the primal values once. Calls inside one jitted
+    function are in order. If XLA runs asynchronously, `jax.effects_barrier()` waits for the output.
 
     Args:
-        fmt: as for `str.format`: `"x = {}, y = {y:.3f}"`. No f-string.
-        args: pytrees of arrays, which are printed as NumPy's, and of anything else.
-        ordered: whether calls from several jitted functions, on one device, come in order, too.
-        kwargs: the same by name.
+        fmt: as for `str.format`: `"x = {}, y = {y:.3f}"`. Not an f-string.
+        args: pytrees of arrays, which are printed like NumPy arrays, and of other values.
+        ordered: whether calls from several jitted functions, on one device, are also in order.
+        kwargs: keyword arguments.
 
     Raises:
-        AttributeValueError: the format does not fit the arguments.
+        AttributeValueError: the format does not match the arguments.
 
     Example:
         >>> mx.jit(lambda x: mx.debug_print("x = {}", x))(np.int32(2))
@@ -253,19 +253,19 @@ def debug_print(fmt: str, *args: PyTree, ordered: bool = False, **kwargs: PyTree
 def debug_callback(
     callback: Callable[..., PyTree], *args: PyTree, ordered: bool = False, **kwargs: PyTree
 ) -> None:
-    """Calls a Python function with values when they are computed (JAX: debug.callback).
+    """Call a Python function with values when they are computed (JAX: debug.callback).
 
-    It is called when, and as often as, `debug_print` prints. What it returns is dropped.
+    It is called when `debug_print` would print. Its result is ignored.
 
     Args:
         callback: a function of pytrees of NumPy arrays, which it must not change. It must not call
             JAX, which may be waiting for it.
-        args: its arguments; leaves that are no arrays are passed on as they are.
+        args: its arguments; leaves that are not arrays are passed unchanged.
         ordered: see `debug_print`.
-        kwargs: the same by name.
+        kwargs: keyword arguments.
 
     Raises:
-        TransformError: `callback` is no function.
+        TransformError: `callback` is not a function.
 
     Example:
         >>> seen = []

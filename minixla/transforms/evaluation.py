@@ -1,4 +1,4 @@
-"""reference: a function evaluated in NumPy. make_graph: the graph of a function."""
+"""reference: evaluate a function in NumPy. make_graph: the graph of a function."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,21 +28,21 @@ from minixla.typing import ArrayLike, PyTree
 def reference(
     fun: Callable[Parameters, PyTree], precision: Literal["float64"] | None = None
 ) -> Callable[Parameters, PyTree]:
-    """`fun` evaluated in NumPy by the operations' reference rules, without JAX.
+    """Evaluate `fun` in NumPy by the operations' reference rules, without JAX.
 
-    Composes with transformations inside it, `mx.reference(mx.grad(f))`: it must be the outermost.
+    It composes with transformations inside it, `mx.reference(mx.grad(f))`: it must be outermost.
 
     Args:
         fun: a function of pytrees of arrays.
-        precision: None computes in the declared element types; `"float64"` computes floats and
-            complex numbers in double, as the truth to measure errors against.
+        precision: None computes in the declared element types. `"float64"` computes floats and
+            complex numbers in f64, as a baseline for errors.
 
     Returns:
-        A function of the same arguments whose results are NumPy arrays; what is none stays.
+        A function of the same arguments that returns NumPy arrays; other leaves are unchanged.
 
     Raises:
-        ArgumentTypeError: `precision` is something else.
-        ConcretizationError: from the function, where it is called inside another transformation.
+        ArgumentTypeError: `precision` is invalid.
+        ConcretizationError: from the function, if it is called inside another transformation.
 
     Example:
         >>> mx.reference(mx.grad(lambda x: x * x))(np.float32(3))
@@ -70,12 +70,12 @@ def _lift(trace: ReferenceTrace, leaf: ArrayLike) -> PyTree:
     if isinstance(leaf, ReferenceTracer):
         leaf = leaf.data
     if isinstance(leaf, (Tracer, jax.core.Tracer)):
-        problem = "an argument is a traced value, and only numbers can be evaluated"
+        problem = "an argument is a traced value, but only concrete values can be evaluated"
         advice = "Make mx.reference the outermost: mx.reference(mx.grad(f)), not "
-        advice += "mx.grad(mx.reference(f)); inside jit, grad or vmap leave it out."
+        advice += "mx.grad(mx.reference(f)); inside jit, grad or vmap omit it."
         details = [f"the argument is {leaf!r}"]
         raise explain(ConcretizationError, "reference", problem, details, advice)
-    # Anything that is no array (a string, a flag object) reaches the function as it is.
+    # Values that are not arrays (a string, a flag object) are passed unchanged.
     return leaf if shape_of_data(leaf) is None else trace.lift(leaf)
 
 
@@ -83,13 +83,13 @@ def _lower(trace: ReferenceTrace, leaf: ArrayLike) -> PyTree:
     if isinstance(leaf, TupleValue):
         return TupleValue([_lower(trace, element) for element in leaf.elements])
     if shape_of_data(leaf) is None and not isinstance(leaf, Tracer):
-        return leaf  # no array: a string, or float0 zeros, the tangents of integers
+        return leaf  # not an array: a string, or float0 zeros, the tangents of integers
     lifted = trace.lift(leaf, "reference")
     try:
         return np.array(lifted.data)
     except MemoryError:
         shape = shape_of(lifted)
-        raise too_large("reference", f"there is no memory for the result {shape}") from None
+        raise too_large("reference", f"the result {shape} does not fit in memory") from None
 
 
 @overload
@@ -104,21 +104,21 @@ def make_graph(
 def make_graph(
     fun: Function, static_argnums: Numbers = (), *, return_shape: bool = False
 ) -> Function:
-    """A function that returns the graph of `fun` for given arguments (JAX: make_jaxpr).
+    """Return a function that returns the graph of `fun` for its arguments (JAX: make_jaxpr).
 
     Args:
         fun: a function of pytrees of arrays.
-        static_argnums: positions of arguments that are passed on as they are.
-        return_shape: whether to return the pair of the graph and a tree like the result, which
-            has a `jax.ShapeDtypeStruct` for each array.
+        static_argnums: positions of arguments that are passed unchanged.
+        return_shape: whether to return the pair of the graph and a tree like the result, with a
+            `jax.ShapeDtypeStruct` for each array.
 
     Returns:
-        A function of the same arguments; arrays may be replaced by anything with `shape` and
-        `dtype`. The graph's inputs and outputs are the leaves of arguments and results.
+        A function of the same arguments; arrays may be replaced by values with `shape` and `dtype`.
+        The graph's inputs and outputs are the leaves of arguments and results.
 
     Raises:
-        AttributeValueError: `fun` has no argument in a position of `static_argnums`.
-        ConcretizationError, TransformError: when called: see `jit`.
+        AttributeValueError: `fun` has no argument at a position in `static_argnums`.
+        ConcretizationError, TransformError: when called; see `jit`.
 
     Example:
         >>> graph = mx.make_graph(lambda x: x * x + 1)(np.float32(2))
@@ -139,19 +139,19 @@ def make_graph(
 
 @api_boundary
 def eval_shape(fun: Function, *args: PyTree, **kwargs: PyTree) -> PyTree:
-    """What a function would give, as shapes: it is traced, and nothing computed (JAX: eval_shape).
+    """Trace a function without computing it, and return the result's shapes (JAX: eval_shape).
 
     Args:
         fun: a function of pytrees of arrays.
-        args: its arguments; arrays may be replaced by anything with `shape` and `dtype`, such as
+        args: its arguments; arrays may be replaced by values with `shape` and `dtype`, such as
             `mx.ShapeDtypeStruct`.
-        kwargs: the same by name.
+        kwargs: keyword arguments.
 
     Returns:
         A tree like the result with a `ShapeDtypeStruct` for each array: shape, dtype, weak_type.
 
     Raises:
-        ShapeError: a result is no array.
+        ShapeError: a result is not an array.
 
     Example:
         >>> mx.eval_shape(lambda x: x @ x.T, np.ones((2, 3), np.float32))
@@ -163,9 +163,10 @@ def eval_shape(fun: Function, *args: PyTree, **kwargs: PyTree) -> PyTree:
 
 @contextmanager
 def ensure_compile_time_eval() -> Iterator[None]:
-    """Inside a `with` block what depends on no traced value is computed at once, by XLA.
+    """Evaluate computations without traced values immediately in a `with` block.
 
-    (JAX: ensure_compile_time_eval.) Elsewhere in a traced function it becomes part of the program.
+    (JAX: ensure_compile_time_eval.) Elsewhere in a traced function, they become part of the
+    program.
 
     Returns:
         A context manager.
@@ -184,13 +185,13 @@ def ensure_compile_time_eval() -> Iterator[None]:
 
 
 def closed(arguments: Arguments) -> Staged:
-    """A function traced for arguments, which reads no values besides."""
+    """Trace a function for arguments; it must not read other traced values."""
     staged = traced(arguments.apply, arguments.signature(), arguments.name, open_inputs=True)
     paths = Paths(arguments.paths(), structure_places("result", staged.result_tree))
     staged = staged._replace(graph=staged.graph.with_paths(paths))
     if staged.read:
         problem = "the function reads traced values of an enclosing function"
-        advice = "A graph is closed: pass the values as arguments."
+        advice = "A graph is closed; pass the values as arguments."
         raise misfit("make_graph", problem, [repr(tracer) for tracer in staged.read], advice)
     return staged
 
@@ -201,18 +202,18 @@ def graph_of(
     args: Sequence[PyTree],
     kwargs: Mapping[str, PyTree] | None = None,
 ) -> Graph:
-    """The graph of a function for arguments; errors name the tool that traces it, `subject`."""
+    """Return the graph of a function for arguments; errors name the calling tool, `subject`."""
     return closed(Arguments(subject, fun, args, kwargs or {})).graph
 
 
 def _described(subject: str, staged: Staged) -> PyTree:
-    """A tree like a function's result, with a ShapeDtypeStruct for each array."""
+    """Return a tree like a function's result, with a ShapeDtypeStruct for each array."""
 
     def description(shape: AnyShape, weak: bool) -> jax.ShapeDtypeStruct:
         if isinstance(shape, Shape):
             return jax.ShapeDtypeStruct(shape.dimensions, shape.dtype, weak_type=weak)
-        problem = "only arrays can be described, and a result is none"
-        advice = "Take the members out of a tuple with get_tuple_element."
+        problem = "results must be arrays"
+        advice = "Extract elements of a tuple with get_tuple_element."
         raise explain(ShapeError, subject, problem, [f"result {shape}"], advice)
 
     described = map(description, staged.graph.output_shapes, staged.weak)

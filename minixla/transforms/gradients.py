@@ -51,10 +51,10 @@ Raises:
 
 
 class Outcome:
-    """What a function gives under a trace, as values of the trace that was current before.
+    """The result of a function under a trace, as values of the previous trace.
 
-    `outputs` are the leaves of the result as the function returned them, `values` the same without
-    the derivatives that the trace knows of them; `aux` is the auxiliary data.
+    `outputs` are the leaves of the result as the function returned them, and `values` the same
+    without the trace's derivatives; `aux` is the auxiliary data.
     """
 
     def __init__(self, subject: str, trace: Trace, call: Function, has_aux: bool) -> None:
@@ -74,7 +74,7 @@ class Outcome:
     def _parted(self, subject: str, out: PyTree) -> tuple[PyTree, PyTree]:
         """Split the pair that the function returns into result and auxiliary data."""
         if not isinstance(out, (tuple, list)) or len(out) != 2:
-            problem = "the function did not return a pair, as has_aux=True wants"
+            problem = "the function must return a pair, since has_aux=True"
             details = [f"it returned {type(out).__name__}"]
             raise misfit(subject, problem, details, "Return (result, auxiliary data).")
         return out[0], out[1]
@@ -85,20 +85,20 @@ class Outcome:
         return leaving(values, subject, lambda: ["auxiliary data"])[0] if values else leaf
 
     def value_of(self, output: ArrayLike) -> ArrayLike:
-        """An output without the derivative that the trace knows of it."""
+        """Return an output without the trace's derivative."""
         return output.value if self.trace.is_own(output) else output
 
     def result(self, leaves: Sequence[object] | None = None) -> PyTree:
-        """The function's result, or others in its structure."""
+        """Return the function's result, or other leaves in its structure."""
         return tree_unflatten(self.tree, self.values if leaves is None else leaves)
 
     def with_aux(self, *operands: PyTree) -> tuple[PyTree, ...]:
-        """What a transformation gives, and the auxiliary data if there are any."""
+        """Append the auxiliary data, if any, to the results of a transformation."""
         return (*operands, self.aux) if self._has_aux else operands
 
 
 def recorded(subject: str, arguments: Arguments, has_aux: bool) -> tuple[Outcome, Function]:
-    """What a function gives; and its pullback, which gives leaves without a derivative float0."""
+    """Return a function's outcome, and its pullback, which returns float0 for integer leaves."""
     trace, leaves = ReverseTrace(_state.trace), arguments.lifted()
     inputs = [trace.add_input(x) if has_tangent(x) else x for x in leaves]
     out = Outcome(subject, trace, lambda: arguments.call(*inputs), has_aux)
@@ -110,7 +110,7 @@ def recorded(subject: str, arguments: Arguments, has_aux: bool) -> tuple[Outcome
 
 
 def derivative_of(primal: object, derivative: Any) -> Any:  # noqa: ANN401  # float0 and tuples, too
-    """A derivative as the user gets it, weakly typed like its primal; None is zero, or float0's."""
+    """Return a derivative as users get it, weak like its primal; None becomes zeros or float0."""
     shape = shape_of(primal)
     if isinstance(shape, TupleShape) and not isinstance(derivative, Tracer):
         parts = [None] * len(shape.elements) if derivative is None else derivative.elements
@@ -196,10 +196,10 @@ def _scalar_output(out: Outcome, holomorphic: bool) -> Array:
     is_lone = out.tree == tree_structure(0)
     only = shapes[0] if is_lone else None
     if not isinstance(only, Shape) or only.rank:
-        problem = "the function does not return one scalar"
+        problem = "the function must return one scalar"
         details = [f"it returned {only if is_lone else f'{out.tree} of shapes {shapes}'}"]
         advice = "Reduce the result to a scalar (for example with .sum()), use has_aux=True for "
-        advice += "more results, or mx.vjp or mx.jacrev for functions of other results."
+        advice += "more results, or mx.vjp or mx.jacrev for other results."
         raise misfit("grad", problem, details, advice)
     check_kinds("grad", shapes, lambda: ["the result"], holomorphic)
     return out.values[0]
@@ -212,7 +212,7 @@ def check_kinds(
     holomorphic: bool,
     kinds: Sequence[str] = ("float",),
 ) -> None:
-    """Raises DerivativeError for values of other kinds than these, or complex ones if so."""
+    """Raise DerivativeError for values of kinds other than `kinds`, or complex if holomorphic."""
     for index, shape in enumerate(map(shape_of, values)):
         kind = shape.element_type if isinstance(shape, Shape) else None
         if kind is not None and kind.kind in (("complex",) if holomorphic else kinds):
@@ -222,12 +222,12 @@ def check_kinds(
         advice = "It must be a real float, or complex with holomorphic=True."
         if kind is None:
             problem = f"{place} is not an array"
-            advice = "Give its members as a Python tuple, or differentiate with mx.vjp."
+            advice = "Pass its elements as a Python tuple, or differentiate with mx.vjp."
         elif holomorphic:
             problem += " with holomorphic=True"
         elif place.startswith("argument"):
             zeros = "" if subject == "jacfwd" else ", or set allow_int=True for zeros"
-            advice = f"Give floats (1.0, not 1), choose other argnums{zeros}."
+            advice = f"Pass floats (1.0, not 1), choose other argnums{zeros}."
         raise explain(DerivativeError, subject, problem, [f"it is {shape}"], advice)
 
 

@@ -158,7 +158,7 @@ def jacrev(
         out, pull = gradients.recorded("jacrev", arguments, has_aux)
         _check_result("jacrev", out.result(), holomorphic)
         rows = vmap(lambda *cotangents: pull(cotangents))(*_basis(out.values))
-        # Rows by argument; wanted by result, then argument.
+        # Rows are by argument; the result is by result, then argument.
         parts = [_split(row, out.values, 0) for row in rows]
         jacobian = out.result(
             [arguments.alike(list(column)) for column in zip(*parts, strict=True)]
@@ -200,7 +200,7 @@ def _check_result(
 
 
 def _basis(leaves: Sequence[Array]) -> list[np.ndarray]:
-    """For each array, its part of the standard basis of all: [total, *dimensions]."""
+    """Return, for each array, its part of the standard basis of all: [total, *dimensions]."""
     shapes = list(map(array_shape, leaves))
     ends = list(accumulate([shape.size for shape in shapes], initial=0))
     pairs = zip(np.split(np.eye(ends[-1]), ends[1:], 1), shapes, strict=False)
@@ -209,7 +209,7 @@ def _basis(leaves: Sequence[Array]) -> list[np.ndarray]:
 
 
 def _split(value: Array, leaves: Sequence[Array], axis: int) -> list[Array]:
-    """An array cut along `axis` into one for each leaf, its dimensions in the axis's place."""
+    """Split an array along `axis` into one for each leaf, with the leaf's dimensions there."""
     at, parts, start = axis % len(value.shape), [], 0
     for shape in map(array_shape, leaves):
         part = value[(slice(None),) * at + (slice(start, start + shape.size),)]

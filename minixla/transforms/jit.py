@@ -1,4 +1,4 @@
-"""jit: a function compiled by XLA through jax.jit."""
+"""jit: compile a function with XLA through jax.jit."""
 
 from __future__ import annotations
 
@@ -50,26 +50,27 @@ def jit(
 ) -> Callable[[Callable[Parameters, Result]], Jitted[Parameters, Result]]: ...
 @checks_kinds
 def jit(fun: Function | None = None, /, **options: Unpack[JitOptions]) -> Function:
-    """`fun` compiled by XLA; traced once for each combination of shapes (JAX: jit).
+    """Compile `fun` with XLA; it is traced once for each combination of shapes (JAX: jit).
 
-    Outside of transformations a call is a call of `jax.jit`'s own object. Inside `grad`, `vmap`
-    and the like the function becomes one Call instruction, so that its derivative is compiled too.
+    Outside transformations, a call is a call of `jax.jit`'s own object. Inside `grad`, `vmap` and
+    other transformations, the function becomes one Call instruction, so its derivative is also
+    compiled.
 
     Args:
-        fun: a function of pytrees of arrays; left out where `jit` is a decorator with options.
+        fun: a function of pytrees of arrays; omitted if `jit` is a decorator with options.
         options: those of `jax.jit` (static_argnums, static_argnames, donate_argnums,
             donate_argnames, in_shardings, out_shardings, keep_unused, device, backend, inline,
-            compiler_options), and mesh, of ours or JAX's, which PartitionSpecs among these and in
-            the function are about.
+            compiler_options), and `mesh`. It is a mesh of minixla or JAX for the PartitionSpecs in
+            these options and in the function.
 
     Returns:
-        A function with `jax.jit`'s methods `lower`, `trace`, `eval_shape`, `clear_cache`, and
-        `graph(*args)`, which returns the Graph, and `shardings(*args)`, which returns Layouts: how
-        every instruction's result lies over the devices, before anything is compiled.
+        A function with `jax.jit`'s methods `lower`, `trace`, `eval_shape` and `clear_cache`. It
+        also has `graph(*args)`, which returns the Graph, and `shardings(*args)`, which returns
+        Layouts: the shardings of every instruction's result, before compiling.
 
     Raises:
-        ConcretizationError: when called: the function asks a traced value for a number.
-        TransformError: when called: it gives what is no array, or options do not fit it.
+        ConcretizationError: when called, if the function concretizes a traced value.
+        TransformError: when called, if a result is not an array, or options do not match it.
 
     Example:
         >>> f = mx.jit(lambda x: x * x + 1)
@@ -98,7 +99,7 @@ def jit(fun: Function | None = None, /, **options: Unpack[JitOptions]) -> Functi
             raise
         except Exception as error:
             try:
-                # A lambda would make cells of the arguments, in every call.
+                # A lambda would create cells for the arguments in every call.
                 raise_ours(error, "jit", functools.partial(nested.graph, *args, **kwargs))
                 nested.check_arguments(args, kwargs)
             except MinixlaError as refusal:
@@ -122,7 +123,7 @@ def _note(error: Exception, names: Sequence[str], what: str, advice: str) -> Non
 
 
 def _reduced(wrapper: Any, made_again: tuple[object, ...]) -> object:  # noqa: ANN401  # from a weakref
-    """How it is pickled: by its name, where that finds it in other processes too."""
+    """Pickle by name if other processes find the function by its name."""
     module, reduced = wrapper.__module__, None
     if module != "__main__":
         with suppress(AttributeError):
@@ -158,13 +159,13 @@ class Compiled:
         self.call: Any = jax.jit(self._staged, **layouts.for_jax())
 
     def lower(self, *args: PyTree, **kwargs: PyTree) -> PyTree:
-        """JAX's stage, made in a shorter way where that will do."""
+        """Return JAX's stage, built directly if possible."""
         self._layouts.check_mesh()
         lowered_here = None if self._layouts.options else lowered(self._staged, args, kwargs)
         return lowered_here or self.call.lower(*args, **kwargs)
 
     def clear_cache(self) -> None:
-        """Forgets programs, and traces."""
+        """Forget programs and traces."""
         forget_traces(self._staged)
         self.call.clear_cache()
 
@@ -175,12 +176,12 @@ class Compiled:
         again: Callable[..., PyTree],
         methods: Mapping[str, Function] = MappingProxyType({}),
     ) -> Function:
-        """`call` as the Python function that `again(fun)` is, with more methods; see `jitted`."""
+        """Return `call` as a Python function with more methods, pickled as `again(fun)`."""
         wrapper = arguments.named_after(jitted(self.call, missed), fun)
         methods = {name: self.method(name) for name in _JAX_METHODS} | {**methods}
         for name, method in methods.items():
             setattr(wrapper, name, api_boundary(method))
-        # As of a Python function; `jax.jit`'s object would lose its methods.
+        # Pickle like a Python function; `jax.jit`'s object would lose its methods.
         # A weak reference: the wrapper and its programs are freed with the last user's reference.
         itself = weakref.ref(wrapper)
         wrapper.__reduce_ex__ = lambda _: _reduced(itself(), (again, (fun,)))
@@ -189,7 +190,7 @@ class Compiled:
         return wrapper
 
     def method(self, name: str) -> Function:
-        """A method of `call`, or one above in its place."""
+        """Return a method of `call`, or its replacement in this class."""
 
         def method(*args: PyTree, **kwargs: PyTree) -> PyTree:
             owner = self if name in vars(Compiled) else self.call
@@ -209,14 +210,14 @@ class _Nested:
         self._cache = arguments.Cache()
         if shared is not None and layouts.options.keys() <= {"static_argnums", "static_argnames"}:
             key = exact(tuple(marked))
-            with suppress(TypeError):  # the marks cannot be hashed
+            with suppress(TypeError):  # the marks are not hashable
                 self._cache = shared.graphs.setdefault(key, self._cache)
 
     def __call__(self, *args: PyTree, **kwargs: PyTree) -> PyTree:
         arguments, static = self._static.split("jit", args, kwargs)
         leaves, apply = arguments.leaves, self._layouts.laid_out(arguments.apply)
         if any(map(is_mutable, leaves)):
-            return self._fun(*args, **kwargs)  # a graph holds no mutable arrays
+            return self._fun(*args, **kwargs)  # a graph cannot contain mutable arrays
         signature = arguments.signature([shape_of(leaf, "jit") for leaf in leaves])
         staged = stage_once(self._cache, arguments, static, signature, apply)
         return staged.results(call(staged.graph, *staged.read, *leaves))
@@ -254,15 +255,15 @@ class _Nested:
             _note(error, twice, "the same array", "Copy it, or donate it once.")
 
     def graph(self, *args: PyTree, **kwargs: PyTree) -> Graph:
-        """The graph of the function for these arguments."""
+        """Return the graph of the function for these arguments."""
         arguments, _ = self._static.split("jit", args, kwargs)
         staged = closed(arguments)
         return self._layouts.annotated(staged.graph, arguments, staged.result_tree)
 
     def shardings(self, *args: PyTree, **kwargs: PyTree) -> PyTree:
-        """How every instruction's result lies over devices, for these arguments: `Layouts`.
+        """Return the shardings of all instructions' results for these arguments, as `Layouts`.
 
-        `print` shows a table, `.collectives()` which exchanges between devices follow,
-        `.draw(path)` draws, `.graph` is the annotated program. Nothing is compiled.
+        `print` shows a table, `.collectives()` returns the required exchanges between devices,
+        `.draw(path)` draws, and `.graph` is the annotated program. Nothing is compiled.
         """
         return hooks.layouts(self.graph(*args, **kwargs).pruned())

@@ -1,4 +1,4 @@
-"""Layouts of arrays over devices: what users and a jit's options say of values in programs."""
+"""Shardings of arrays that users and the options of jit state for values in programs."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -40,18 +40,18 @@ from minixla.transforms.typed_functions import Function
 from minixla.typing import ArrayLike, PyTree
 from minixla_ops.programs.runs_programs import SpansDevices
 
-#: A mesh of ours or of JAX.
+#: A mesh of minixla or JAX.
 MeshLike: TypeAlias = Mesh | jax.sharding.Mesh | jax.sharding.AbstractMesh
 _KNOWN = (PartitionSpec, NamedSharding, TensorSharding, SingleDeviceSharding)
 
 
 class DevicePlacement(Identity, SpansDevices):
-    """The operand itself, on one device (JAX: with_sharding_constraint).
+    """Place the operand on one device (JAX: with_sharding_constraint).
 
-    It runs between the programs before and after it, so that JAX knows of the device.
+    It runs between the programs before and after it, because JAX must know the device.
     """
 
-    namespace = Operation.namespace  # in Shardy's it is a constraint
+    namespace = Operation.namespace  # in Shardy it is a constraint
     hlo_name = "custom-call"
     sharding: SingleDeviceSharding = attribute(Attribute())
 
@@ -59,12 +59,12 @@ class DevicePlacement(Identity, SpansDevices):
         value = current_trace().lift(operand, self.builder_name)
         if isinstance(value, JaxTracer):
             return jax.lax.with_sharding_constraint(value, self.sharding)
-        return jax.device_put(value, self.sharding)  # wherever it is now
+        return jax.device_put(value, self.sharding)  # from any device
 
     def stablehlo(self, emit, operands, shapes, results):
         if emit.calls_host:
-            problem = "a loop or branch cannot hold a function that is placed on a device"
-            advice = "Give the device to the jit around the loop or branch."
+            problem = "a loop or branch cannot contain a function that is placed on a device"
+            advice = "Pass the device to the jit around the loop or branch."
             raise misfit("jit", problem, [f"the device is {self.sharding}"], advice)
         constraint = ShardingConstraint(_on_device(self.sharding))
         return constraint.stablehlo(emit, operands, shapes, results)
@@ -90,26 +90,26 @@ def mesh_in_force(mesh: Mesh | None) -> Iterator[None]:
 
 
 def known_mesh(subject: str, mesh: MeshLike | None = None) -> Mesh:
-    """A mesh as ours; where there is None, that in force: of `mx.jit(mesh=)` or `jax.set_mesh`.
+    """Return a mesh of minixla; default: the one of `mx.jit(mesh=)` or `jax.set_mesh`.
 
     Raises:
-        TransformError: there is none.
+        TransformError: no mesh is set.
     """
     current = _state.mesh or jax.sharding.get_abstract_mesh() if mesh is None else mesh
     if not (current := Mesh.of(current)).is_empty:
         return current
-    advice = "Give mesh=minixla.sharding.Mesh(...) to it or to the jit around it, or call it under "
-    raise misfit(subject, "there is no mesh of devices", advice=f"{advice}jax.set_mesh(mesh).")
+    advice = "Pass mesh=minixla.sharding.Mesh(...) to it or to the jit around it, or call it under "
+    raise misfit(subject, "no mesh of devices is set", advice=f"{advice}jax.set_mesh(mesh).")
 
 
 def tensor_sharding(
     subject: str, stated: object, shape: AnyShape, mesh: MeshLike | None = None
 ) -> TensorSharding:
-    """A sharding of ours for an array, from a PartitionSpec, NamedSharding or one of ours.
+    """Convert a PartitionSpec, NamedSharding or TensorSharding for an array to TensorSharding.
 
     Raises:
-        ShardingError: it does not fit the array.
-        TransformError: it is something else, or there is no mesh.
+        ShardingError: it does not match the array.
+        TransformError: the type is not supported, or no mesh is set.
     """
     if isinstance(stated, TensorSharding):
         sharding = stated
@@ -126,24 +126,24 @@ def tensor_sharding(
 
 
 def constrain(x: PyTree, sharding: PyTree, *, mesh: MeshLike | None = None) -> PyTree:
-    """Arrays, laid out over devices as a sharding says (JAX: lax.with_sharding_constraint).
+    """Constrain the sharding of arrays (JAX: lax.with_sharding_constraint).
 
-    The same numbers, wherever it stands: in loops, derivatives and batches too. The cotangent is
-    laid out likewise; a batch has one more dimension, which is open.
+    Values do not change. It works everywhere, including loops, derivatives and batches. The
+    cotangent has the same sharding; the additional dimension of a batch is open.
 
     Args:
         x: a pytree of arrays.
-        sharding: a PartitionSpec, a NamedSharding, a TensorSharding, or a tree of such that is a
-            prefix of `x`; None says nothing.
-        mesh: that of PartitionSpecs, of ours or JAX's; default: that of the `mx.jit` around it, or
-            of `jax.set_mesh`.
+        sharding: a PartitionSpec, a NamedSharding, a TensorSharding, or a tree of these that is a
+            prefix of `x`; None does not constrain.
+        mesh: the mesh of PartitionSpecs, of minixla or JAX; default: that of the surrounding
+            `mx.jit`, or of `jax.set_mesh`.
 
     Returns:
         A pytree like `x`.
 
     Raises:
-        ShardingError: a sharding that does not fit its array.
-        TransformError: there is no mesh, or the tree does not fit.
+        ShardingError: a sharding does not match its array.
+        TransformError: no mesh is set, or the tree does not match.
 
     Example:
         >>> mesh = mx.sharding.Mesh(jax.devices()[:1], "x")
@@ -162,25 +162,26 @@ def device_put(
     donate: PyTree = False,
     may_alias: PyTree = None,
 ) -> PyTree:
-    """Arrays on a device, or laid out over several (JAX: device_put).
+    """Place arrays on a device, or shard them over several (JAX: device_put).
 
-    Of values that a transformation traces it becomes a part of the program: a constraint where a
-    sharding over a mesh is given, and the program runs on the device where one is given.
+    For traced values, it becomes part of the program: a sharding over a mesh becomes a constraint,
+    and a device becomes the device of the program.
 
     Args:
-        x: a pytree of arrays and numbers.
-        device: a device, a sharding, or a tree of such that is a prefix of `x`; None: the default
-            device, or where a value is.
-        src: where it is now; as donate and may_alias JAX's, it says nothing of traced values.
+        x: a pytree of arrays and scalars.
+        device: a device, a sharding, or a tree of these that is a prefix of `x`; None: the default
+            device, or the current one of a value.
+        src: the current location; like donate and may_alias, it is passed to JAX and ignored for
+            traced values.
         donate: whether the memory of `x` may be reused.
-        may_alias: whether the result may share it.
+        may_alias: whether the result may share memory with `x`.
 
     Returns:
         A pytree like `x` of arrays.
 
     Raises:
-        ShardingError: a sharding that does not fit its array.
-        TransformError: traced values, and a layout that no program here can keep.
+        ShardingError: a sharding does not match its array.
+        TransformError: values are traced, and programs do not support the layout.
 
     Example:
         >>> mx.device_put(np.float32([1, 2]), jax.devices()[0])
@@ -205,10 +206,10 @@ def _as_sharding(place: object) -> object:
 
 
 def placed(value: PyTree, place: object, name: str = "device") -> PyTree:
-    """An array on a device, or laid out by a sharding, as the argument of a `name` says."""
+    """Place an array on a device or shard it, as the argument `name` states."""
     place = _as_sharding(place)
     if not isinstance(place, (*_KNOWN, type(None))):
-        problem, advice = f"{name} is neither a device nor a sharding", "Give one of jax.devices()."
+        problem, advice = f"{name} must be a device or a sharding", "Pass one of jax.devices()."
         raise misfit("placement", problem, [f"{name} = {place!r}"], advice)
     return _constrained("placement", name, "the array", value, place, None)
 
@@ -216,9 +217,9 @@ def placed(value: PyTree, place: object, name: str = "device") -> PyTree:
 def _constrained(
     subject: str, name: str, label: str, values: PyTree, shardings: PyTree, mesh: MeshLike | None
 ) -> PyTree:
-    """A pytree whose arrays have the layouts of a prefix tree, in which None says nothing.
+    """Shard the arrays of a pytree by a prefix tree, in which None does not constrain.
 
-    `name` is the argument that gives the layouts; errors call the pytree `label`.
+    `name` is the argument with the shardings; errors name the pytree `label`.
     """
     if shardings is None:
         return values
@@ -238,7 +239,7 @@ def _constrained(
 
 
 def _moved(value: ArrayLike, sharding: TensorSharding) -> ArrayLike:
-    """A value that a constraint outside of programs can take: JAX's arrays may be elsewhere."""
+    """Move a value to the devices of a constraint outside programs, if it is elsewhere."""
     if not isinstance(value, jax.Array) or isinstance(value, JaxTracer):
         return value
     if not value.committed or not _state.trace.evaluates:
@@ -253,19 +254,19 @@ def _is_leaf(value: object) -> bool:
 
 
 def _listed(subject: str, name: str, tree: PyTreeDef, shardings: PyTree) -> list[Any]:
-    """The sharding of each leaf of a tree."""
+    """Return the sharding of each leaf of a tree."""
     listed = flatten_prefix(subject, name, tree, shardings, "a sharding", _is_leaf)
     for entry in listed:
         if entry is not None and not isinstance(entry, _KNOWN):
-            problem = f"{name} inside another transformation is no layout that a program here can "
-            advice = "Give a PartitionSpec with a mesh, a jax.sharding.NamedSharding or "
-            advice += "SingleDeviceSharding; or give it to the outermost jit."
-            raise misfit(subject, f"{problem}keep", [f"{name} holds {entry!r}"], advice)
+            problem = f"{name} inside another transformation is a layout that programs do not "
+            advice = "Pass a PartitionSpec with a mesh, a jax.sharding.NamedSharding or "
+            advice += "SingleDeviceSharding; or pass it to the outermost jit."
+            raise misfit(subject, f"{problem}support", [f"{name} has {entry!r}"], advice)
     return listed
 
 
 class JitLayouts:
-    """What a jit's options say of the layouts of its arguments and results."""
+    """The shardings of a jit's arguments and results, as stated by its options."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         self.options, self._mesh, device = options, options.get("mesh"), options.get("device")
@@ -273,14 +274,14 @@ class JitLayouts:
         check_arguments("jit", device=(device, is_right, "one of jax.devices(), or None"))
 
     def _side(self, name: str) -> PyTree:
-        """`in_shardings` or `out_shardings`; by default the device that is given."""
+        """Return `in_shardings` or `out_shardings`; default: the device option."""
         device, backend = self.options.get("device"), self.options.get("backend")
         if device is None and backend is not None:
             device = jax.local_devices(backend=backend)[0]
         return self.options.get(name, None if device is None else SingleDeviceSharding(device))
 
     def within(self, fun: Function) -> Function:
-        """A function in which specs without a mesh are about the jit's, if it has one."""
+        """Wrap a function so that specs without a mesh use the jit's mesh, if it has one."""
         if self._mesh is None:
             return fun
 
@@ -291,7 +292,7 @@ class JitLayouts:
         return named_after(within, fun)
 
     def for_jax(self) -> dict[str, Any]:
-        """The options as `jax.jit` takes them: a mesh is in each of the shardings."""
+        """Return the options for `jax.jit`, with the mesh in each of the shardings."""
         if self._mesh is None:
             return self.options
         mesh = Mesh.of(self._mesh)
@@ -314,14 +315,14 @@ class JitLayouts:
         return options
 
     def laid_out(self, fun: Function) -> Function:
-        """A function of (args, kwargs) in a program, these and its results laid out."""
+        """Wrap a function of (args, kwargs) to shard its arguments and results in a program."""
         in_side, wanted, mesh = self._side("in_shardings"), self._side("out_shardings"), self._mesh
 
         def between(args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> PyTree:
             if kwargs and in_side is not None:
-                problem = "in_shardings and arguments by name do not go together"
-                details = [f"by name: {', '.join(kwargs)}", f"in_shardings = {in_side}"]
-                raise misfit("jit", problem, details, "Give the arguments by position.")
+                problem = "in_shardings does not support keyword arguments"
+                details = [f"keywords: {', '.join(kwargs)}", f"in_shardings = {in_side}"]
+                raise misfit("jit", problem, details, "Pass the arguments by position.")
             args = _constrained("jit", "in_shardings", "args", args, in_side, mesh)
             result = fun(args, kwargs)
             return _constrained("jit", "out_shardings", "the result", result, wanted, mesh)
@@ -329,9 +330,9 @@ class JitLayouts:
         return fun if in_side is None and wanted is None else between
 
     def annotated(self, graph: Graph, arguments: Arguments, tree: PyTreeDef) -> Graph:
-        """The function's program with the layouts of arguments and results, a pytree of `tree`.
+        """Annotate the function's program with the shardings of arguments and results.
 
-        Where the options say nothing of an argument they are its own.
+        `tree` is the structure of the results. Arguments without a stated sharding keep their own.
         """
         placed = self._of_arguments(arguments)
         placed += [None] * (len(graph.inputs) - len(placed))
@@ -354,26 +355,26 @@ class JitLayouts:
         return Graph(*parts, graph.name, notes, graph.paths)
 
     def check_mesh(self) -> None:
-        """Raises ShardingError where the mesh has more devices than there are: nothing runs."""
+        """Raise ShardingError if the mesh has more devices than exist."""
         if self._mesh is not None:
             jax_mesh(Mesh.of(self._mesh))
 
     def check_arguments(self, arguments: Arguments) -> None:
-        """Raises ShardingError where they do not fit the arguments, or the devices there are."""
+        """Raise ShardingError if the shardings do not match the arguments or the devices."""
         self.check_mesh()
         shardings = self._of_arguments(arguments)
         shapes = [shape_of(leaf, "jit") for leaf in arguments.leaves[: len(shardings)]]
         self._noted(arguments.where, shapes, shardings)
 
     def _of_arguments(self, given: Arguments) -> list[Any]:
-        """What they say of each argument; nothing where they say nothing of any."""
+        """Return the stated sharding of each argument; empty if none is stated."""
         arguments, (_, tree) = self._side("in_shardings"), flatten(given.given)
         return [] if arguments is None else _listed("jit", "in_shardings", tree, arguments)
 
     def _noted(
         self, where: Places, shapes: Sequence[AnyShape], shardings: Sequence[Any]
     ) -> list[TensorSharding | None]:
-        """Return shardings of ours for arrays, which they must fit; `where` names the arrays."""
+        """Return TensorShardings for arrays, which they must match; `where` names the arrays."""
         noted: list[TensorSharding | None] = []
         for index, (shape, sharding) in enumerate(zip(shapes, shardings, strict=True)):
             if isinstance(sharding, SingleDeviceSharding):
@@ -388,8 +389,8 @@ class JitLayouts:
 
 def _entry(sharding: TensorSharding, entry: object) -> object:
     if any(axis.size is not None for dimension in sharding.dimensions for axis in dimension.axes):
-        problem = "the sharding of an argument or result has parts of axes, which JAX does not take"
-        advice = "Use whole axes there; inside, mx.sharding.constrain takes any sharding."
+        problem = "shardings of arguments and results must use whole axes, as JAX requires"
+        advice = "Use whole axes; inside the function, mx.sharding.constrain supports any sharding."
         raise explain(ShardingError, "jit", problem, [f"sharding: {sharding}"], advice)
     return PartitionSpec.UNCONSTRAINED if entry is ... else entry
 
@@ -397,9 +398,9 @@ def _entry(sharding: TensorSharding, entry: object) -> object:
 def check_pieces(
     subject: str, where: Places, index: int, shape: AnyShape, sharding: TensorSharding
 ) -> None:
-    """Raises ShardingError where devices would have pieces of different sizes of an array.
+    """Raise ShardingError if the shards of an array would differ in size.
 
-    `where` names the arrays, of which this is the one at `index`.
+    `where` names the arrays; this is the one at `index`.
     """
     if not isinstance(shape, Shape) or sharding.mesh.is_maximal:
         return
@@ -407,8 +408,8 @@ def check_pieces(
         if size % size_of(parts):
             axes = " * ".join([f"{part.name}={part.size}" for part in parts])
             name = where()[index]
-            problem = f"dimension {number} of {name}, of size {size}, has no "
+            problem = f"dimension {number} of {name}, of size {size}, cannot be split into "
             problem += f"{size_of(parts)} equal pieces"
             details = [f"{name}: {shape}", f"sharding: {sharding}", f"axes: {axes}"]
-            advice = "The axes' sizes must divide the dimension's: pad it, or use other axes."
+            advice = "The axis sizes must divide the dimension's size: pad it, or use other axes."
             raise explain(ShardingError, subject, problem, details, advice)

@@ -1,4 +1,4 @@
-"""checking_leaks: tracers that outlive their transformation, and what holds them."""
+"""checking_leaks: detect tracers that outlive their transformation, and their holders."""
 
 import gc
 import sys
@@ -17,20 +17,20 @@ from minixla.core.tracing import GraphTracer, Trace, Tracer, _state, default_tra
 from minixla.core.value_types import Results
 from minixla.transforms.watching import NumberWatch, WatchTrace, enclosing, looking_for
 
-# More leaks are not described, nor holders of one, nor steps on the way to a holder.
+# The maximum numbers of leaks in a message, of holders of one leak, and of steps to a holder.
 _MOST_LEAKS, _MOST_HOLDERS, _MOST_STEPS = 5, 3, 1000
 
 
 class RecordTrace(WatchTrace):
-    """Remembers the lines that make values."""
+    """Record the lines that create values."""
 
     def __init__(self, parent: Trace) -> None:
         super().__init__(parent)
-        #: The operation and the line that made a value; by identity: arrays cannot be hashed.
+        #: The operation and the line that created a value, by id: arrays are not hashable.
         self.lines: dict[int, tuple[weakref.ref[object], str, Source | None]] = {}
 
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Results:
-        """The parent's results."""
+        """Return the parent's results."""
         results = self.parent.process(operation, operands)
         source = _state.source or find_source(2)
         for result in results if type(results) is tuple else (results,):
@@ -62,7 +62,7 @@ def checking_leaks() -> Iterator[None]:
         ...     mx.jit(lambda x: x + 1)(1)
         Array(2, dtype=int32, weak_type=True)
     """
-    default_trace()  # loads the evaluator
+    default_trace()  # load the evaluator
     trace = RecordTrace(_state.trace)
     with looking_for(trace, (_state.watch or NumberWatch())._replace(token=object())):
         yield
@@ -71,11 +71,11 @@ def checking_leaks() -> Iterator[None]:
 
 def _raise_leaks(trace: RecordTrace) -> None:
     gc.collect()
-    # Not isinstance, which asks objects that stand for others.
+    # Do not use isinstance, which evaluates proxy objects.
     tracers = [x for x in gc.get_objects() if issubclass(type(x), Tracer)]
     leaks = [x for x in tracers if not x._trace.alive and trace in enclosing(x._trace)]
     held = [(leak, _holders(leak, tracers, leaks)) for leak in leaks]
-    # What only a pullback or the like holds is no leak.
+    # A tracer that is held only by a pullback or similar objects is not a leak.
     held, lines = [(tracer, holders) for tracer, holders in held if holders], []
     for tracer, holders in held[:_MOST_LEAKS]:
         kind = type(tracer._trace).transformation
@@ -109,7 +109,7 @@ def _origin(tracer: Tracer, trace: RecordTrace) -> str:
 
 
 def _holders(tracer: Tracer, *lists: list[Tracer]) -> list[str]:
-    """What of the user's, beside `own`, holds a tracer; nothing where only the framework does."""
+    """Return the user's objects that hold a tracer; empty if only the framework does."""
     holders: dict[str, None] = {}
     pending: list[tuple[object, str]] = [(tracer, "")]
     seen = {id(tracer), id(pending), *map(id, lists)}
@@ -129,7 +129,7 @@ def _holders(tracer: Tracer, *lists: list[Tracer]) -> list[str]:
 
 
 def _ends(holder: object, value: object, path: str) -> Iterator[str | tuple[object, str]]:
-    """What a holder is: descriptions, or containers with the path from there, `[0]['a']`."""
+    """Describe a holder, or yield a container with the path from it, `[0]['a']`."""
     if isinstance(holder, dict):
         yield from _of_dictionary(holder, str(_key(holder, value)), path)
     elif isinstance(holder, (list, tuple)):
@@ -154,7 +154,7 @@ def _ends(holder: object, value: object, path: str) -> Iterator[str | tuple[obje
 def _of_dictionary(
     holder: dict[object, Any], key: str, path: str
 ) -> Iterator[str | tuple[object, str]]:
-    """A module's or an object's dictionary, or any other."""
+    """Describe a dictionary of a module or an object, or any other dictionary."""
     module = sys.modules.get(str(holder.get("__name__", "")))
     if module is not None and module.__dict__ is holder:
         yield f"{key}{path}, a global of {module.__name__}"
@@ -167,7 +167,7 @@ def _of_dictionary(
 
 
 def _of_object(holder: object, key: object, path: str) -> Iterator[str]:
-    """An object, unless it is of the framework."""
+    """Describe an object, unless it belongs to the framework."""
     if (type(holder).__module__ or "").partition(".")[0] not in ("minixla", "minixla_ops"):
         yield f"{key}{path}, an attribute of an object of class {type(holder).__qualname__}"
 
@@ -177,7 +177,7 @@ def _key(holder: Mapping[Any, object], value: object) -> object:
 
 
 def _of_closures(cell: CellType, path: str) -> Iterator[str]:
-    """The user's functions that a variable is shared by, with its name in each."""
+    """Describe the user's functions that share a variable, with its name in each."""
     for closure in gc.get_referrers(cell):
         for function in gc.get_referrers(closure) if isinstance(closure, tuple) else ():
             if not isinstance(function, FunctionType) or function.__closure__ is not closure:
@@ -189,7 +189,7 @@ def _of_closures(cell: CellType, path: str) -> Iterator[str]:
 
 
 def _running(value: object, path: str) -> list[str]:
-    """The variables bound to a value of the user's functions that are running in this thread."""
+    """Return the variables of running user functions in this thread that are bound to a value."""
     frames = []
     for frame, _ in traceback.walk_stack(sys._getframe()):
         code = frame.f_code

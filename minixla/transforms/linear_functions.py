@@ -143,14 +143,14 @@ class Pushforward(_LinearFunction):
 def checked_tangents(
     subject: str, vectors: PyTree, tree: PyTreeDef, primals: Sequence[object], where: Places
 ) -> list[Array | None]:
-    """The leaves of (co)tangents of `primals`, leaves of a pytree; None for float0 zeros."""
+    """Return the leaves of (co)tangents of `primals`, leaves of a pytree; None for float0."""
     what, other = ("cotangent", "result") if subject == "vjp" else ("tangents", "primals")
     leaves, structure = tree_flatten(vectors)
     wanted, empty = with_float0(without_keys(tree))
     if structure != wanted or not all(map(is_float0, compress(leaves, empty))):
-        problem = f"the {what} has another structure than the {other}"
+        problem = f"the {what} must have the structure of the {other}"
         both = (f"{what} has", structure), (f"{other} has", tree)
-        advice = f"Give a {what} with one array for each array of the {other}."
+        advice = f"Pass a {what} with one array for each array of the {other}."
         raise other_structure(subject, problem, "", *both, advice)
     what, leaves = what.removesuffix("s"), [x for x, e in zip(leaves, empty, strict=True) if not e]
     checked = []
@@ -168,7 +168,7 @@ def checked_tangents(
                 # As in JAX, an integer cotangent of an integer result counts as zero.
                 value, is_fit = None, True
         if not is_fit:
-            problem = f"the {what} of {where()[index]} does not fit it"
+            problem = f"the {what} of {where()[index]} does not match it"
             details = [f"{where()[index]}: {shape}", f"{what}: {structure}"]
             raise misfit(subject, problem, details, f"It must be {wanted}.")
         checked.append(value)

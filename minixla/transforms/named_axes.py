@@ -1,4 +1,4 @@
-"""Collectives over named axes: psum and its family, in functions that we or JAX map."""
+"""Collectives over named axes: psum and related functions, in functions that we or JAX map."""
 
 import copy
 import math
@@ -28,17 +28,17 @@ from minixla.transforms.axis_operations import AxisExtreme, AxisOperation, AxisS
 from minixla.typing import Array, ArrayLike, AxisName, PyTree
 from minixla_ops.helpers.shorthand import array_shape
 
-#: Members of each group, as users give them; None: all are one.
+#: The members of each group, as users specify them; None: one group of all members.
 Lists = Sequence[Sequence[int]] | None
 #: A pytree of arrays.
 Tree = TypeVar("Tree")
-#: The name of a mapped axis that nobody can name.
+#: The name of a mapped axis without a public name.
 UNNAMED = object()
 _SHARED = """
 Args:
     x: a pytree of arrays.
     axis_name: the name of the axis, or a tuple of names.
-    axis_index_groups: groups of indices of the axis, each reduced by itself; default: one group.
+    axis_index_groups: groups of indices of the axis, each reduced separately; default: one group.
 
 Returns:
     A pytree like `x`, equal for every index of a group.
@@ -50,33 +50,33 @@ Raises:
 
 
 class Axis:
-    """An axis of `size` members for collectives over it; `index()` is the member's s32 number."""
+    """A mapped axis with `size` elements; `index()` is the current element's s32 index."""
 
     def __init__(
         self, name: object, size: int, index: Callable[[], Array], partitions: Groups = ()
     ) -> None:
         self.size, self.index = size, index
-        #: The attributes of operations that tell of the axis.
+        #: The attributes of operations that describe the axis.
         self.shared: dict[str, Any] = dict(
             axis_name=name, groups=(), partitions=partitions, is_checked=False
         )
 
     @property
     def key(self) -> Hashable:
-        """What programs depend on that are traced under it."""
+        """The properties of the axis that traced programs depend on."""
         return self.size, self.shared["partitions"]
 
     def apply(self, operation: type[AxisOperation], operand: ArrayLike, **attributes: Any) -> Array:  # noqa: ANN401  # types differ by operation
-        """An operation of `axis_operations` on the members' values."""
+        """Apply an operation of `axis_operations` to the members' values."""
         return self._applied(operation(**self.shared, size=self.size, **attributes), operand)
 
     def _applied(self, operation: AxisOperation, operand: ArrayLike) -> Array:
-        # Whoever maps the axis turns it into what it does there.
+        # The mapping transformation replaces the operation by its implementation.
         return operation(operand, self.index())
 
 
 def batch_axis(trace: BatchTrace) -> Axis:
-    """An axis of vmap."""
+    """Return the axis of a vmap."""
 
     @cache
     def index() -> Array:
@@ -94,9 +94,9 @@ def _jax_axis(name: Hashable, size: int) -> Axis:
 
 
 class MeshAxis(Axis):
-    """Axes of a mesh as one, whose members are partitions of one program.
+    """Axes of a mesh as one axis, whose members are partitions of one program.
 
-    Its collectives take their numbers from `channels`; `free` axes of the mesh are not manual.
+    Its collectives take channel ids from `channels`; `free` axes of the mesh are not manual.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class MeshAxis(Axis):
         self.mesh, self.names, self._channels, self._free = mesh, names, channels, free
 
     def joined(self, others: Sequence["MeshAxis"]) -> "MeshAxis":
-        """This and others of its mesh as one; the last counts fastest."""
+        """Join this axis and others of its mesh; the last index varies fastest."""
         names = [name for axis in (self, *others) for name in axis.names]
         return MeshAxis(self.mesh, names, self._channels, self._free)
 
@@ -132,7 +132,7 @@ def mapped_axis(name: object, axis: Axis | None) -> Iterator[None]:
 def _axes(
     subject: str, axis_name: AxisName, groups: Lists = None, is_one: bool = False
 ) -> Sequence[Axis]:
-    """The axes of a name or names; one, for `is_one` or groups, within which it then is."""
+    """Return the axes of a name or names; with `is_one` or groups, exactly one, with its groups."""
     names = axis_name if isinstance(axis_name, (tuple, list)) else (axis_name,)
     details, axes = [f"axis_name = {axis_name!r}"], []
     for name in names:
@@ -151,16 +151,16 @@ def _axes(
     if len(along) == len(set(names)) > 1 and len({axis.mesh for axis in along}) == 1:
         axes = [along[0].joined(along[1:])]
     if (is_one or groups is not None) and len(axes) != 1:
-        problem = f"it works on one axis, not on {len(axes)}"
+        problem = f"it requires one axis, not {len(axes)}"
         raise misfit(subject, problem, details, "Call it once for each axis.")
     if groups is None:
         return axes
     size, index_groups = axes[0].size, tuple([tuple(map(int, group)) for group in groups])
     members = sorted([number for group in index_groups for number in group])
     if members != list(range(size)) or len({len(group) for group in index_groups}) != 1:
-        problem = "axis_index_groups do not divide the axis into groups of one size"
+        problem = "axis_index_groups must divide the axis into groups of equal size"
         details = [f"axis_index_groups = {groups}", f"the axis has {size} members"]
-        raise misfit(subject, problem, details, "Name each member once, in groups of equal size.")
+        raise misfit(subject, problem, details, "List each index once, in groups of equal size.")
     within = copy.copy(axes[0])
     within.size, within.shared = len(index_groups[0]), {**within.shared, "groups": index_groups}
     return [within]
@@ -169,18 +169,22 @@ def _axes(
 def _dimension(subject: str, what: str, axis: int, rank: int) -> int:
     if -rank <= axis < rank:
         return axis % rank
-    problem = f"{what} = {axis} is no dimension of an array of rank {rank}"
-    raise misfit(subject, problem, advice=f"Give one in [{-rank}, {rank}).")
+    problem = f"{what} = {axis} is out of range for an array of rank {rank}"
+    raise misfit(subject, problem, advice=f"It must be in [{-rank}, {rank}).")
 
 
 def _cut_dimension(subject: str, what: str, axis: int, shape: Shape, size: int, tiled: bool) -> int:
-    """The number of a dimension that can be cut into a part for each of `size` members."""
+    """Return the index of a dimension that can be split into one part for each member."""
     at = _dimension(subject, what, axis, shape.rank)
     length = shape.dimensions[at]
     if length != size and not (tiled and size and length % size == 0):
         parts = f"a part for each of {size} members"
-        problem = f"dimension {at} of size {length} cannot be cut into {parts}"
-        wanted = "a multiple of the axis's" if tiled else "the axis's; larger parts need tiled=True"
+        problem = f"dimension {at} of size {length} cannot be split into {parts}"
+        wanted = (
+            "a multiple of the axis size"
+            if tiled
+            else "the axis size; larger parts need tiled=True"
+        )
         details = [f"x {shape}", f"{what} = {at}, tiled = {tiled}"]
         raise misfit(subject, problem, details, f"Its size must be {wanted}.")
     return at
@@ -212,12 +216,12 @@ def psum(x: Tree, axis_name: AxisName, *, axis_index_groups: Lists = None) -> Tr
     """
     if isinstance(x, (int, float, complex)) and not isinstance(x, bool):
         size = math.prod([axis.size for axis in _axes("psum", axis_name, axis_index_groups)])
-        return x * size  # type: ignore[return-value]  # a number gives a number
+        return x * size  # type: ignore[return-value]  # a scalar returns a scalar
     return _reduced("psum", AxisSum, jax.tree.map(_counted, x), axis_name, axis_index_groups)
 
 
 def _counted(leaf: ArrayLike) -> ArrayLike:
-    """Booleans as s32 numbers, which can be added."""
+    """Convert booleans to s32, which can be added."""
     shape = shape_of(leaf, "psum")
     if isinstance(shape, Shape) and shape.element_type.kind == "pred":
         return ops.convert_element_type(_state.trace.lift(leaf, "psum"), "s32")
@@ -286,9 +290,9 @@ def ppermute(x: Tree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T
     pairs = tuple([(int(source), int(target)) for source, target in perm])
     for what, numbers in (("source", [s for s, _ in pairs]), ("target", [t for _, t in pairs])):
         if len(set(numbers)) != len(numbers) or not all(0 <= n < axis.size for n in numbers):
-            problem = f"a {what} is named twice, or is no member of the axis"
+            problem = f"a {what} is repeated or out of range for the axis"
             details = [f"perm = {pairs}", f"the axis has {axis.size} members"]
-            advice = "Each member sends once and receives once at most."
+            advice = "Each index sends at most once and receives at most once."
             raise misfit("ppermute", problem, details, advice)
     return jax.tree.map(lambda leaf: axis.apply(axis_operations.AxisPermute, leaf, pairs=pairs), x)
 
@@ -408,7 +412,7 @@ def all_to_all(
         split = _cut_dimension("all_to_all", "split_axis", split_axis, shape, mapped.size, tiled)
         concat = _dimension("all_to_all", "concat_axis", concat_axis, shape.rank)
         if not tiled:
-            # The new dimension stands beside that which is cut until the latter is gone.
+            # The new dimension is next to the split one until the latter is removed.
             split, concat = (split + 1, concat) if concat <= split else (split, concat + 1)
             leaf = mxnp.expand_dims(leaf, concat)
         operation = axis_operations.AxisAllToAll

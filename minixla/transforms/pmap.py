@@ -1,4 +1,4 @@
-"""pmap: a function run on several devices at once, each with its members of mapped axes."""
+"""pmap: run a function on several devices at once, each with its elements of mapped axes."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ Axes = tuple[int | None, ...]
 
 
 class AcrossProcesses(ManualComputation, SpansDevices):
-    """A program on devices of several processes, each of which has the pieces of its own.
+    """A program on devices of several processes, each with its own shards.
 
-    All must make the same calls; it runs between programs.
+    All processes must make the same calls; it runs between programs.
     """
 
     name = "Pmap"
@@ -63,11 +63,11 @@ class AcrossProcesses(ManualComputation, SpansDevices):
     def run(self, *operands):
         if any(isinstance(operand, JaxTracer) for operand in operands):
             raise self._alone(
-                "devices of other processes cannot take part in a program that JAX traces",
-                "Call it outside of jit and of JAX's transformations: what is mapped is compiled "
-                "already, and mx.grad, mx.jvp and mx.vmap go around it.",
+                "a program that JAX traces cannot use devices of other processes",
+                "Call it outside jit and JAX's transformations: the mapped function is compiled "
+                "already, and mx.grad, mx.jvp and mx.vmap can be applied to it.",
             )
-        from jax.experimental import multihost_utils  # slow to load, and rarely needed
+        from jax.experimental import multihost_utils  # slow to import, and rarely needed
 
         mesh = jax_mesh(self.mesh)
         in_specs, wanted = (list(map(spec_of, x)) for x in (self.in_shardings, self.out_shardings))
@@ -76,8 +76,8 @@ class AcrossProcesses(ManualComputation, SpansDevices):
         return tuple(multihost_utils.global_array_to_host_local_array(results, mesh, wanted))
 
     def reference(self, *operands):
-        advice = "Run it in one process, or map over those of one: devices=jax.local_devices()."
-        raise self._alone("the reference has no members of other processes", advice)
+        advice = "Run it in one process, or use only local devices: devices=jax.local_devices()."
+        raise self._alone("the reference evaluator has no values of other processes", advice)
 
     def _alone(self, problem: str, advice: str) -> Exception:
         size, count = self.mesh.size, own_count(self.mesh.devices.flat)
@@ -107,35 +107,36 @@ def pmap(
     axis_size: int | None = None,
     donate_argnums: int | Sequence[int] = (),
 ) -> Function:
-    """A function that runs `fun` on several devices at once, compiled (JAX: pmap).
+    """Compile `fun` and run it on several devices at once (JAX: pmap).
 
-    Each device gets its member of the mapped axes, which are as long as there are devices in use.
-    Inside another pmap or a shard_map the members of the inner axis stay on the outer one's device,
-    as in vmap. It is one instruction, `sdy.manual_computation`, in every program: in loops,
-    branches, derivatives and batches. All in one program are on the same devices.
-    The function is traced once for each combination of shapes and static arguments.
+    Each device gets its element of the mapped axes, whose size is the number of devices in use.
+    Inside another pmap or a shard_map, the elements of the inner axis stay on the outer one's
+    device, as in vmap. It is one instruction, `sdy.manual_computation`, in every program: in loops,
+    branches, derivatives and batches. All pmaps in one program use the same devices. The function
+    is traced once for each combination of shapes and static arguments.
 
-    Where JAX runs in several processes, all must make the same calls. Each gives and gets the
-    members of its own devices, as many as each other's; collectives are over those of all. What is
-    not mapped must be the same in all processes; its derivative is that of the whole program.
+    If JAX runs in several processes, all must make the same calls. Each process passes and gets its
+    devices' elements, equally many in all processes; collectives are over all elements.
+    Unmapped values must be equal in all processes; their derivatives are those of the whole
+    program.
 
     Args:
-        fun: a function of pytrees of arrays; left out where `pmap` is a decorator with options.
+        fun: a function of pytrees of arrays; omitted if `pmap` is a decorator with options.
         axis_name: a name of the axis for collectives.
-        in_axes: which axis of each array argument is mapped; see `vmap`.
-        out_axes: where the mapped axis is in the results; None takes that of the first device.
-        static_broadcasted_argnums: positions of arguments that are passed on as they are.
-        devices: those to use, in order; default: those of the mesh of the jit around it, if they
-            are as many, or the first ones of the backend.
+        in_axes: the mapped axis of each array argument; see `vmap`.
+        out_axes: the mapped axis of each result; None takes the first device's result.
+        static_broadcasted_argnums: positions of arguments that are passed unchanged.
+        devices: the devices to use, in order; default: those of the mesh of the surrounding jit, if
+            their number matches, or the first ones of the backend.
         backend: the platform whose devices are used.
-        axis_size: the size of the axis, over all processes; needed where no argument is mapped.
-        donate_argnums: positions of arguments whose memory may be used again.
+        axis_size: the size of the axis, over all processes; required if no argument is mapped.
+        donate_argnums: positions of arguments whose memory may be reused.
 
     Returns:
-        A function of arrays whose mapped axes are as long as there are devices in use.
+        A function of arrays whose mapped axes have the size of the number of devices in use.
 
     Raises:
-        TransformError: fewer devices than members; axes that do not fit.
+        TransformError: there are too few devices, or the axes do not match.
 
     Example:
         >>> f = mx.pmap(lambda x: x / mx.psum(x, "i"), axis_name="i", devices=jax.devices()[:1])
@@ -163,7 +164,7 @@ def pmap(
 
 @dataclass
 class _Mapping:
-    """A function with what `pmap` was told of it."""
+    """A function with the options of `pmap`."""
 
     fun: Callable[..., PyTree]
     axis_name: Hashable
@@ -178,7 +179,7 @@ class _Mapping:
     compiled: Cache = field(default_factory=Cache)
 
     def run(self, *args: PyTree, **kwargs: PyTree) -> PyTree:
-        """The results of a program of its own."""
+        """Run the function as a separate program."""
         numbers = numbers_among(self.static, len(args)) if self.static != () else ()
         fixed = {number: args[number] for number in numbers}
         rest = tuple([x for n, x in enumerate(args) if n not in fixed]) if fixed else args
@@ -197,14 +198,14 @@ class _Mapping:
             raise_ours(error, "pmap")
             raise
         except (TypeError, ValueError):
-            self.layout(args, kwargs)  # if they do not fit it says why
+            self.layout(args, kwargs)  # raises our error if they do not match
             raise
 
     def program(
         self, layout: _Layout, tree: PyTreeDef, fixed: dict[int, PyTree], count: int
     ) -> OnMesh:
-        """The function of the leaves of `count` arguments, those that are `fixed` left out."""
-        # Hold no reference to the programs, so that they are freed with the function.
+        """Return the function of the leaves of `count` arguments, without `fixed` ones."""
+        # Do not refer to the programs, so that they are freed with the function.
         mapping = replace(self, compiled=Cache())
 
         def of_leaves(*leaves: Array) -> PyTree:
@@ -222,7 +223,7 @@ class _Mapping:
         return OnMesh(stage_for_jax(of_leaves), layout.mesh, specs, again)
 
     def layout(self, args: Sequence[PyTree], kwargs: Mapping[str, PyTree]) -> _Layout:
-        """Where the arguments go, which must fit."""
+        """Return the layout of the arguments, which must match."""
         arguments, axes = self.arguments(args, kwargs)
         leaves = tree_leaves(whole := (arguments.given, kwargs))
         if any(map(is_float0, leaves)):
@@ -232,7 +233,7 @@ class _Mapping:
         return _Layout(arguments, shapes, tuple(axes), size, self.mesh(size))
 
     def mesh(self, size: int) -> Mesh:
-        """The devices in use; by default those of the mesh in force, if they are as many."""
+        """Return the devices in use; default: those of the current mesh, if the number matches."""
         known = None if (self.devices, self.backend) != (None, None) else _state.mesh
         if known is not None and known.size == size:
             return _mesh(None if known.devices is None else tuple(known.devices.flat), size)
@@ -241,14 +242,14 @@ class _Mapping:
     def arguments(
         self, args: Sequence[PyTree], kwargs: Mapping[str, PyTree]
     ) -> tuple[Arguments, PyTree]:
-        """Those that are not static, and their axes."""
+        """Return the arguments that are not static, and their axes."""
         static, axes = numbers_among(self.static, len(args)), self.in_axes
         if isinstance(axes, (list, tuple)):
             axes = [axis for number, axis in enumerate(axes) if number not in static]
         return Arguments.besides("pmap", self.fun, args, kwargs, static), axes
 
     def bind(self, *args: PyTree, **kwargs: PyTree) -> PyTree:
-        """The results under the current trace."""
+        """Call the function under the current trace."""
         name = UNNAMED if self.axis_name is None else self.axis_name
         if any(isinstance(axis, MeshAxis) for _, axis in _state.axes):
             arguments, axes = self.arguments(args, kwargs)
@@ -269,17 +270,17 @@ class _Mapping:
 
 
 class _Layout(NamedTuple):
-    """Where the arguments of a call go."""
+    """The layout of a call's arguments."""
 
     given: Arguments
-    shapes: list[Any]  # of the leaves
-    axes: Axes  # the mapped axis of each leaf; None gives the whole to every device
-    size: int  # of these axes in this process
-    mesh: Mesh  # of the devices of all processes
+    shapes: list[Any]  # shapes of the leaves
+    axes: Axes  # the mapped axis of each leaf; None passes the whole leaf to every device
+    size: int  # the size of these axes in this process
+    mesh: Mesh  # the devices of all processes
 
 
 def _out_axis(shape: AnyShape, axis: int | None) -> int | None:
-    """The axis of a result, of which each device has one of a shape, counted from the front."""
+    """Return the axis of a result with a shape per device, counted from the front."""
     return out_axis("pmap", shape, axis, lambda: "a result", f"{shape} on each device")
 
 
@@ -289,18 +290,18 @@ def _mesh(devices: tuple[object, ...] | None, size: int | None = None) -> Mesh:
 
 
 def _is_own(mesh: Mesh) -> bool:
-    """Whether all devices are of this process."""
+    """Return whether all devices belong to this process."""
     return mesh.devices is None or own_count(mesh.devices.flat) == mesh.size
 
 
 def _entries(axis: int | None) -> list[str | None]:
-    """What a PartitionSpec holds of an array that is cut along an axis."""
+    """Return the PartitionSpec entries of an array that is sharded along an axis."""
     return [] if axis is None else [*[None] * axis, _AXIS]
 
 
 @remembered
 def _operation(graph: Graph, mesh: Mesh, in_axes: Axes, out_axes: Axes) -> ManualComputation:
-    """A program of members on each device: pieces have the mapped axis, of size 1."""
+    """Build the program of each device, whose shards have the mapped axis with size 1."""
     cut = tuple([() if at is None else (_AXIS,) for at in in_axes])
     graph = of_first(graph, mesh, cut, tuple([(_AXIS,) if at is None else () for at in out_axes]))
 

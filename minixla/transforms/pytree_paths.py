@@ -1,4 +1,4 @@
-"""Where in the user's pytrees a leaf stands (`params['w'][0]`): asked once something is wrong."""
+"""Paths of leaves in the user's pytrees (`params['w'][0]`), computed only for errors."""
 
 import inspect
 import re
@@ -16,12 +16,12 @@ from minixla.engine.structures import PyTreeDef
 from minixla.typing import Array, PyTree
 
 Made = TypeVar("Made")
-#: Gives the place of each leaf, in their order.
+#: Return the path of each leaf, in order.
 Places = Callable[[], Sequence[str]]
 
 
 def parameters_of(fun: Callable[..., PyTree]) -> list[inspect.Parameter]:
-    """The parameters of a function; none where Python does not know them."""
+    """Return the parameters of a function; empty if Python does not know them."""
     try:
         return list(inspect.signature(fun).parameters.values())
     except (TypeError, ValueError):
@@ -29,7 +29,7 @@ def parameters_of(fun: Callable[..., PyTree]) -> list[inspect.Parameter]:
 
 
 def parameter_names(fun: Callable[..., PyTree], count: int) -> list[str]:
-    """What a function calls the first `count` of its positional arguments."""
+    """Return the parameter names of the first `count` positional arguments."""
     parameters = parameters_of(fun)
     names = [
         parameter.name
@@ -44,7 +44,7 @@ def parameter_names(fun: Callable[..., PyTree], count: int) -> list[str]:
 
 
 def numbers_among(argnums: int | Iterable[int], count: int) -> tuple[int, ...]:
-    """Which of `count` positional arguments are named, in order, counted from the front."""
+    """Return the given positions among `count` positional arguments, counted from the front."""
     listed = argnums if isinstance(argnums, Iterable) else (argnums,)
     return tuple(sorted({n % count for n in listed if -count <= n < count}))
 
@@ -65,7 +65,7 @@ def check_leaf(leaf: object, subject: str, place: str) -> None:
     if argument is None or is_traced or shape_of_data(leaf) is not None:
         return check_value(leaf, subject, place)
     name, option = argument[1], _STATIC.get(subject)
-    advice = "Give an array, a NumPy scalar or a Python number. "
+    advice = "Pass an array, a NumPy scalar or a Python scalar. "
     if option == "static_argnames":
         advice += f'For an argument of another type use {subject}(f, static_argnames="{name}") '
         advice += "or static_argnums; its values must be hashable."
@@ -77,7 +77,7 @@ def check_leaf(leaf: object, subject: str, place: str) -> None:
 
 
 def check_leaves(subject: str, leaves: Sequence[object], where: Sequence[str]) -> None:
-    """Refuses leaves that are no arrays, and too large integers; of its own JAX knows better."""
+    """Raise for leaves that are not arrays, and too large integers; JAX checks its own values."""
     for leaf, place in zip(leaves, where, strict=True):
         if isinstance(leaf, Tracer) or not hasattr(leaf, "aval"):
             check_leaf(leaf, subject, place)
@@ -86,7 +86,7 @@ def check_leaves(subject: str, leaves: Sequence[object], where: Sequence[str]) -
 def _each(
     function: Callable[[Any, str], Made], subject: str, leaves: Sequence[object], where: Places
 ) -> list[Made]:
-    """What a function gives for each leaf; errors as from `check_leaves`."""
+    """Apply a function to each leaf; errors as from `check_leaves`."""
     try:
         return [function(leaf, subject) for leaf in leaves]
     except MinixlaError:
@@ -137,7 +137,7 @@ def naming(where: Places, index: int) -> Iterator[None]:
 
 
 def leaf_shapes(subject: str, leaves: Sequence[object], where: Places) -> list[AnyShape]:
-    """The shapes of the leaves of a pytree."""
+    """Return the shapes of the leaves of a pytree."""
     shapes = _each(shape_of, subject, leaves, where)
     if int in map(type, leaves):
         _each(check_value, subject, leaves, where)
@@ -145,7 +145,7 @@ def leaf_shapes(subject: str, leaves: Sequence[object], where: Places) -> list[A
 
 
 def lifted_leaves(subject: str, leaves: Sequence[object], where: Places) -> list[Array]:
-    """The leaves of a pytree as values of the current trace."""
+    """Return the leaves of a pytree as values of the current trace."""
     return _each(_state.trace.lift, subject, leaves, where)
 
 
@@ -157,7 +157,7 @@ def other_structure(
     its: tuple[str, PyTreeDef],
     advice: str,
 ) -> TransformError:
-    """The error for two structures that differ, each after what has it, such as `it takes`."""
+    """Build the error for two different structures, with descriptions such as `it takes`."""
     (one, first), (other, second) = mine, its
     here, there = structure_places(name, first), structure_places(name, second)
     lost = [f"{one} {path}, {other} none" for path in here if path not in there]

@@ -1,4 +1,4 @@
-"""scan, map, associative_scan: functions of the entries of arrays along an axis."""
+"""scan, map and associative_scan: apply functions to the elements of arrays along an axis."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -44,27 +44,28 @@ def scan(
     unroll: int | bool = 1,
     _split_transpose: bool = False,
 ) -> tuple[Result, PyTree]:
-    """The last carry and the stacked results of a function along leading axes (JAX: lax.scan).
+    """Scan a function along leading axes; return the carry and the results (JAX: lax.scan).
 
         for x in xs: carry, y = f(carry, x)
 
-    `_split_transpose` is accepted for compatibility with JAX and changes no result.
+    `_split_transpose` is accepted for compatibility with JAX, without effect.
 
     Args:
-        f: from the carry and one element to the next carry, which is like it, and a result; may
-            read other values, traced ones too.
-        init: the first carry, a pytree of arrays.
-        xs: a pytree of arrays, whose first axes count the steps; or None.
-        length: the number of steps, where there are no arrays in `xs`.
-        reverse: whether to begin at the end; the results stand where the elements do.
-        unroll: how many steps at a time are straight code; True: all.
+        f: from the carry and one element to the next carry, with the same structure and types, and
+            a result; it may read other values, including traced ones.
+        init: the initial carry, a pytree of arrays.
+        xs: a pytree of arrays, whose leading axes index the steps; or None.
+        length: the number of steps, required if `xs` has no arrays.
+        reverse: whether to begin at the end; results are at the positions of the elements.
+        unroll: the number of steps that are unrolled; True: all.
 
     Returns:
         The last carry, and the results, one array for each array of a result of `f`.
 
     Raises:
-        TransformError: a carry whose structure changes, `f` that returns no pair, unknown length.
-        ShapeError: a carry whose shapes change, arrays of different lengths.
+        TransformError: the structure of the carry changes, `f` does not return a pair, or the
+            length is unknown.
+        ShapeError: the shapes of the carry change, or the arrays have different lengths.
 
     Example:
         >>> mx.scan(lambda total, x: (total + x, total * x), 0, np.int32([1, 2, 3]))
@@ -85,8 +86,8 @@ def scan(
     check = partial(_check_pair, carry_tree)
     staged, leaves = stable_body("scan", f, tree, leaves, where, check, elements)
     graph, read = staged.graph, staged.read
-    # The function takes (read, carry, elements); Scan has the elements first, and carries what is
-    # read along.
+    # The function takes (captured, carry, elements). Scan takes the elements first, and carries the
+    # captured values.
     first = len(read) + len(leaves)
     inputs = [*graph.inputs[first:], *graph.inputs[:first]]
     outputs = [*graph.outputs[len(leaves) :], *graph.inputs[: len(read)]]
@@ -116,7 +117,7 @@ def _length(
     length: int | None = None,
     axis: int = 0,
 ) -> int:
-    """The size along an axis of all leaves of a pytree, the user's `name`; or `length`."""
+    """Return the size along an axis of all leaves of the pytree `name`, or `length`."""
     shapes: list[AnyShape] = shapes_of_members(tree, [shape_of(leaf) for leaf in leaves])
 
     def size_of(shape: AnyShape) -> int | None:
@@ -130,24 +131,26 @@ def _length(
     pairs = zip(structure_places(name, tree), shapes, strict=True)
     details = [*[f"{place}: {shape}" for place, shape in pairs], f"length = {length}"]
     if not sizes:
-        problem, advice = "the number of steps is unknown", "Give length, or arrays to scan along."
+        problem, advice = "the number of steps is unknown", "Pass length, or arrays to scan along."
         raise misfit(subject, problem, [f"{name} has no arrays", *details], advice)
-    problem = "do not all have" if None in sizes else "differ in size along"
-    advice = "All must have one size there, as length has if it is given; let f read other values."
+    problem = "must all have" if None in sizes else "must be equal in size along"
+    advice = (
+        "All sizes must be equal, and equal to length if it is passed; let f capture other values."
+    )
     raise explain(
         ShapeError, subject, f"the arrays of {name} {problem} axis {axis}", details, advice
     )
 
 
 def _check_pair(carry: PyTreeDef, returned: PyTreeDef) -> None:
-    """Raises TransformError where a step's result of a structure is no pair with such a carry."""
+    """Raise TransformError unless a step's result is a pair with the carry's structure."""
     children, (kind, _) = returned.children(), returned.node_data() or (object, None)
     advice = "Return a pair (carry, result); the result may be None."
     if len(children) != 2 or not issubclass(kind, (tuple, list)):
         details = [f"it returned {returned}", f"the carry is {carry} of {carry.num_leaves} arrays"]
-        raise misfit("scan", "f does not return the next carry and a result", details, advice)
+        raise misfit("scan", "f must return the next carry and a result", details, advice)
     if children[0] != carry:
-        problem = "f returns a carry of another structure than it takes"
+        problem = "f must return a carry with the structure that it takes"
         both = ("it takes", carry), ("it returns", children[0])
         raise other_structure("scan", problem, "the carry", *both, advice)
 
@@ -155,10 +158,10 @@ def _check_pair(carry: PyTreeDef, returned: PyTreeDef) -> None:
 def _in_blocks(
     several: Function, init: PyTree, xs: PyTree, count: int, size: int, reverse: bool = False
 ) -> tuple[PyTree, PyTree]:
-    """A scan by `several(carry, rows, number)`, `size` of `count` steps at a time and the rest."""
-    size = min(size, count + 1)  # no block is whole then, and a size may be any integer
+    """Run a scan by `several(carry, rows, number)`, `size` of `count` steps at a time."""
+    size = min(size, count + 1)  # then no block is full; `size` may be any integer
     whole, rest = divmod(count, size)
-    # In reverse the steps that do not fill a block are the first ones of xs, done last.
+    # In reverse, the steps that do not fill a block are the first ones of xs, which run last.
     cut = rest if reverse else whole * size
     main = tree_map(lambda x: x[cut:] if reverse else x[:cut], xs)
     blocks = tree_map(lambda x: x.reshape((whole, size, *x.shape[1:])), main)
@@ -184,7 +187,7 @@ def _several(
 
 
 def _combined(combine: Callable[[Sequence[Array]], Array], values: Sequence[PyTree]) -> PyTree:
-    """Pytrees that are alike as one, the arrays of each place put together by `combine`."""
+    """Combine pytrees with equal structures, leaf by leaf, with `combine`."""
     taken = [flatten(value) for value in values]
     columns = zip(*[leaves for leaves, _ in taken], strict=True)
     return tree_unflatten(taken[0][1], [combine(column) for column in columns])
@@ -193,19 +196,19 @@ def _combined(combine: Callable[[Sequence[Array]], Array], values: Sequence[PyTr
 @api_boundary
 @checks_kinds
 def map(f: Callable[[PyTree], Result], xs: PyTree, *, batch_size: int | None = None) -> Result:
-    """The results of a function for each element along leading axes, one by one (JAX: lax.map).
+    """Apply a function to each element along leading axes, one by one (JAX: lax.map).
 
     Args:
         f: from one element to a result.
-        xs: a pytree of arrays, whose first axes are of one size.
-        batch_size: how many elements to take at a time, by `vmap`; default: one.
+        xs: a pytree of arrays, whose leading axes have equal sizes.
+        batch_size: the number of elements to process at a time, with `vmap`; default: one.
 
     Returns:
         The results, one array for each array of a result of `f`.
 
     Raises:
-        ShapeError: arrays of different lengths.
-        AttributeValueError: `batch_size` is no positive integer.
+        ShapeError: the arrays have different lengths.
+        AttributeValueError: `batch_size` is not a positive integer.
 
     Example:
         >>> mx.map(lambda x: x * x, np.int32([1, 2, 3]))
@@ -216,8 +219,8 @@ def map(f: Callable[[PyTree], Result], xs: PyTree, *, batch_size: int | None = N
         return scan(lambda _, x: ((), f(x)), (), xs)[1]
     size = static_int(batch_size, "map", "batch_size")
     if size < 1:
-        problem = "batch_size is less than 1"
-        advice = "Give the number of elements to take at a time, or leave it out."
+        problem = "batch_size must be at least 1"
+        advice = "Pass the number of elements to process at a time, or omit it."
         raise explain(AttributeValueError, "map", problem, [f"batch_size = {batch_size}"], advice)
     leaves, tree = lifted("map", "xs", xs)
     count, xs = _length("map", "xs", leaves, tree), tree_unflatten(tree, leaves)
@@ -229,22 +232,23 @@ def map(f: Callable[[PyTree], Result], xs: PyTree, *, batch_size: int | None = N
 def associative_scan(
     fn: Callable[[PyTree, PyTree], Result], elems: PyTree, reverse: bool = False, axis: int = 0
 ) -> Result:
-    """All prefixes of `elems` combined by an associative function (JAX: lax.associative_scan).
+    """Combine all prefixes of `elems` by an associative function (JAX: lax.associative_scan).
 
-    Works on the whole arrays in about 2 log2(N) calls of `fn` (Blelloch, Prefix sums and their
-    applications, 1990), so derivatives and batches are those of what `fn` does.
+    It processes whole arrays in about 2 log2(N) calls of `fn` (Blelloch, Prefix sums and their
+    applications, 1990). Derivatives and batching follow from the operations of `fn`.
 
     Args:
         fn: from two pytrees like `elems` to one, element by element along `axis`; associative.
-        elems: a pytree of arrays of one size along `axis`.
-        reverse: whether suffixes are wanted instead.
+        elems: a pytree of arrays with equal sizes along `axis`.
+        reverse: whether to combine suffixes instead.
         axis: the axis of the elements.
 
     Returns:
-        A pytree like `elems`: at each place what all elements up to it combine to.
+        A pytree like `elems`, with the combination of all elements up to each position.
 
     Raises:
-        ShapeError: arrays without the axis, of different sizes, or a result of `fn` unlike them.
+        ShapeError: an array lacks the axis, sizes differ, or a result of `fn` differs from its
+            input.
 
     Example:
         >>> mx.associative_scan(lambda a, b: a * b, np.int32([1, 2, 3, 4]))
@@ -262,12 +266,14 @@ def associative_scan(
             combined = fn(tree_unflatten(tree, first), tree_unflatten(tree, second))
         leaves_out, tree_out = flatten(combined)
         if tree_out != tree or [shape_of(x) for x in leaves_out] != [shape_of(x) for x in first]:
-            problem = "fn returns something else than it takes"
+            problem = "fn must return the structure and shapes that it takes"
             details = (
                 f"it takes {_described(tree, first)}",
                 f"it returns {_described(tree_out, leaves_out)}",
             )
-            advice = "It combines arrays element by element and keeps their structure and shapes."
+            advice = (
+                "It must combine arrays element by element and keep their structure and shapes."
+            )
             raise explain(ShapeError, "associative_scan", problem, details, advice)
         return leaves_out
 
@@ -292,7 +298,7 @@ def _prefixes(combine: Function, leaves: list[Array], axes: list[int], size: int
         pairs = zip(values, axes, strict=True)
         return [ops.slice_in_dim(x, start, stop, at, stride) for x, at in pairs]
 
-    # Prefixes of pairs are those that end at odd places; those at even ones need one more element.
+    # Prefixes of pairs end at odd positions; those at even positions need one more element.
     pairs = combine(part(leaves, 0, size - 1, 2), part(leaves, 1, size, 2))
     half = size // 2
     odd, first = _prefixes(combine, pairs, axes, half), part(leaves, 0, 1)
@@ -304,7 +310,7 @@ def _prefixes(combine: Function, leaves: list[Array], axes: list[int], size: int
 
 
 def _interleaved(even: Array, odd: Array, axis: int) -> Array:
-    """The elements of two arrays in turn; the first may have one more."""
+    """Interleave the elements of two arrays; the first may have one more."""
     shape, other = array_shape(even), array_shape(odd)
     both = other.dimensions[axis]
     rest = ops.slice_in_dim(even, both, shape.dimensions[axis], axis)

@@ -1,4 +1,4 @@
-"""shard_map: a function that each device of a mesh runs on its own pieces of arrays."""
+"""shard_map: run a function on each device of a mesh with its own shards of arrays."""
 
 import functools
 import itertools
@@ -78,31 +78,31 @@ def shard_map(
     axis_names: Iterable[str] = (),
     check_vma: bool = True,
 ) -> Function:
-    """A function that each device of a mesh runs on its own pieces (JAX: shard_map).
+    """Run a function on each device of a mesh with its own shards (JAX: shard_map).
 
     It is one instruction, `sdy.manual_computation`, in every program: in loops, branches,
-    derivatives and batches. Collectives over the axes' names (`mx.psum` ...) work in it. Outside of
-    programs it runs at once.
+    derivatives and batches. It supports collectives over the axes' names (`mx.psum` ...). Outside
+    programs, it runs immediately.
 
     Args:
-        f: a function of pytrees of arrays, which gets pieces; left out in a decorator.
-        mesh: a Mesh, of ours or JAX's; default: that of `jax.set_mesh`.
+        f: a function of pytrees of arrays, which gets shards; omitted in a decorator.
+        mesh: a Mesh of minixla or JAX; default: that of `jax.set_mesh`.
         in_specs: a PartitionSpec for each array argument, in a pytree that is a prefix of the
-            arguments: which axes cut which dimension.
-        out_specs: the same for the results: along axes that a spec leaves out all devices give the
-            same.
-        axis_names: the axes along which arrays are cut; default: all. Along others the function is
-            as without devices.
-        check_vma: whether a result that devices may have different ones of along an axis that its
-            spec leaves out is refused; else the first device's is taken, of which derivatives are.
+            arguments. It states along which axes each dimension is sharded.
+        out_specs: the same for the results. Along axes that a spec omits, all devices must return
+            the same value.
+        axis_names: the axes along which arrays are sharded; default: all. Along other axes, the
+            function behaves as without devices.
+        check_vma: whether to reject a result that may differ between devices along an axis that its
+            spec omits. Otherwise, the first device's value and its derivative are used.
 
     Returns:
         A function of whole arrays, with `jax.jit`'s methods.
 
     Raises:
-        ShardingError: specs that do not fit the mesh, the arrays, or which results are the same
-            on all devices.
-        TransformError: specs that do not fit the arguments.
+        ShardingError: specs do not match the mesh, the arrays, or the results that are equal on all
+            devices.
+        TransformError: specs do not match the arguments.
 
     Example:
         >>> mesh, spec = jax.make_mesh((1,), ("x",)), jax.P("x")
@@ -170,7 +170,7 @@ def shard_map(
                 raise
             except (TypeError, ValueError):
                 pass
-        # This moves arrays that are bound to other devices, and says what is wrong with others.
+        # This moves arrays on other devices, and raises our errors.
         return bound(*args, **kwargs), None, False
 
     return compiled.function(missed, f, again)
@@ -184,19 +184,19 @@ def _manual_axes(mesh: Mesh, names: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
         if name not in mesh.shape:
             problem, details = f"the mesh has no axis {name!r}", [f"mesh: {mesh}"]
-            advice = "Name axes of the mesh in axis_names, or leave it out for all."
+            advice = "Name axes of the mesh in axis_names, or omit it for all."
             raise explain(ShardingError, "shard_map", problem, details, advice)
     return tuple([name for name in mesh.axis_names if not names or name in names])
 
 
 def _axes(mesh: Mesh, manual: tuple[str, ...]) -> dict[str, MeshAxis]:
-    """The manual axes by name, for collectives."""
+    """Return the manual axes by name, for collectives."""
     free, channels = _free(mesh, manual), itertools.count(1)
     return {name: MeshAxis(mesh, (name,), channels, free) for name in manual}
 
 
 def _free(mesh: Mesh, manual: tuple[str, ...]) -> tuple[str, ...]:
-    """The axes that are not manual, here or in what is around."""
+    """Return the axes that are not manual, here or in the surrounding functions."""
     around = [
         axis
         for _, axis in _state.axes
@@ -207,7 +207,7 @@ def _free(mesh: Mesh, manual: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _names(sharding: TensorSharding, manual: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """The manual axes that cut an array, and those that do not."""
+    """Return the manual axes along which an array is sharded, and the others."""
     used = sharding.cut_along
     return [tuple([name for name in manual if (name in used) is flag]) for flag in (True, False)]
 
@@ -215,7 +215,7 @@ def _names(sharding: TensorSharding, manual: tuple[str, ...]) -> list[tuple[str,
 def _sides(
     mesh: Mesh, described: Sequence[tuple[AnyShape, Any]], manual: tuple[str, ...], where: Places
 ) -> list[TensorSharding]:
-    """Return what specs mean for arrays of shapes; `where` names the arrays."""
+    """Convert specs to shardings for arrays with shapes; `where` names the arrays."""
     sides = []
     for index, (shape, spec) in enumerate(described):
         with naming(where, index):
@@ -226,18 +226,20 @@ def _sides(
 def _side(
     mesh: Mesh, shape: AnyShape, spec: PartitionSpec | None, manual: tuple[str, ...]
 ) -> TensorSharding:
-    """The sharding that a spec means, in which every manual axis is mentioned."""
+    """Convert a spec to a sharding that mentions every manual axis."""
     if not _is_spec(spec):
-        problem, advice = f"{spec!r} is no spec", "Give jax.sharding.PartitionSpec, or None."
+        problem, advice = f"{spec!r} is not a spec", "Pass jax.sharding.PartitionSpec, or None."
         raise misfit("shard_map", problem, [f"for {shape}"], advice)
     rank = shape.rank if isinstance(shape, Shape) else 0
     sharding = TensorSharding.from_spec(mesh, spec or (), rank)
     used = sharding.cut_along
     stray = [name for name in used if name not in manual]
     if stray:
-        problem = f"a spec names axis {stray[0]!r}, which is not among axis_names"
+        problem = f"a spec has axis {stray[0]!r}, which is not in axis_names"
         details = [f"spec: {spec}", f"axis_names: {', '.join(manual)}"]
-        raise explain(ShardingError, "shard_map", problem, details, "Specs cut along those alone.")
+        raise explain(
+            ShardingError, "shard_map", problem, details, "Specs must use only these axes."
+        )
     rest = [name for name in manual if name not in used]
     return sharding.replicated_along(rest, MESH_NAME)
 
@@ -252,17 +254,17 @@ def _piece(shape: AnyShape, sharding: TensorSharding, where: Places, index: int)
 def _check_results(
     staged: Staged, described: Sequence[tuple[AnyShape, object]], alike: Names, differing: Names
 ) -> None:
-    """Refuses results that devices have different ones of where specs say that all are the same."""
+    """Raise for results that may differ between devices along axes that specs omit."""
     for number, (names, axes) in enumerate(zip(alike, differing, strict=True)):
         stray = [name for name in names if name in axes]
         if stray:
             place = structure_places("the result", staged.result_tree)[number]
             problem = f"{place} may differ between devices along axis {stray[0]!r}, which its spec "
-            problem += "leaves out"
+            problem += "omits"
             along = ", ".join(sorted(axes))
             details = [f"each device's: {described[number][0]}", f"it differs along: {along}"]
-            advice = f"Name the axis in out_specs, combine the pieces (mx.psum(x, {stray[0]!r})), "
-            advice += "or give check_vma=False to take the first device's."
+            advice = f"Name the axis in out_specs, combine the shards (mx.psum(x, {stray[0]!r})), "
+            advice += "or pass check_vma=False to use the first device's value."
             raise explain(ShardingError, "shard_map", problem, details, advice)
 
 
@@ -270,14 +272,14 @@ def _check_results(
 def of_first(
     graph: Graph, mesh: Mesh, names_in: Names, alike: Names, free: Sequence[str] = ()
 ) -> Graph:
-    """A program of devices, each of which gets the first one's results along axes.
+    """Extend a program to return the first device's results along some axes.
 
     Args:
-        graph: what each device runs.
+        graph: the program of each device.
         mesh: the devices.
-        given: for each input the axes along which they have different ones.
-        alike: for each output the axes along which they shall have the same.
-        free: the axes that are not manual where it runs.
+        given: for each input, the axes along which it differs between devices.
+        alike: for each output, the axes along which it must be equal.
+        free: the axes that are not manual.
     """
     pairs = zip(alike, varying(graph, names_in, mesh), strict=True)
     stray = [tuple([name for name in names if name in axes]) for names, axes in pairs]
@@ -296,7 +298,7 @@ def of_first(
 
 
 def _first_along(axis: MeshAxis, value: Array) -> Array:
-    """The first device's value on all: bit by bit, as a sum of floats has no -0."""
+    """Return the first device's value on all devices, as bits: a sum of floats loses -0."""
     kind = array_shape(value).element_type
     if kind.is_complex:
         real, imag = (_first_along(axis, part(value)) for part in (ops.real, ops.imag))
@@ -314,14 +316,14 @@ def _first_along(axis: MeshAxis, value: Array) -> Array:
     return first(value)
 
 
-# Floats of so many bits have integers of as many.
+# The float widths that also exist as integers.
 _WORDS = (4, 8, 16, 32, 64)
 
 
 def _sum_of_first(axis: MeshAxis, value: Array) -> Array:
-    """The sum of the first device's value and of zeros; small integers become larger ones."""
+    """Sum the first device's value and zeros; small integers are widened."""
     kind = array_shape(value).element_type
-    if kind.bits < 32 and not kind.is_inexact:  # what no collective between GPUs knows
+    if kind.bits < 32 and not kind.is_inexact:  # which collectives between GPUs do not support
         value = ops.convert_element_type(value, "s32" if kind.kind == "signed" else "u32")
     is_first = ops.eq(axis.index(), np.zeros((), np.int32))
     return axis.apply(AxisSum, ops.select(is_first, value, zeros_like(value)))

@@ -33,13 +33,13 @@ class _Making(NamedTuple):
 
 
 class _Origin:
-    """The original function and how it was transformed; copied attributes do not copy it."""
+    """The original function and its transformations; copied attributes do not copy it."""
 
     def __init__(self, made: Function, making: _Making, fun: Function) -> None:
         self.made, self.making, self.fun = weakref.ref(made), making, fun
 
     def __reduce__(self) -> tuple[object, ...]:
-        return object, ()  # other processes share nothing
+        return object, ()  # other processes do not share traces
 
 
 def remembered_by(
@@ -51,7 +51,7 @@ def remembered_by(
 ) -> None:
     """Record on a function that `transformation(fun, *args, **kwargs)` returned it."""
     key = transformation, exact(args), exact(tuple(sorted(kwargs.items())))
-    with suppress(TypeError):  # the arguments cannot be hashed
+    with suppress(TypeError):  # the arguments are not hashable
         hash(key)
         making = _Making(key, lambda f: transformation(f, *args, **kwargs))
         made.__dict__[ORIGIN] = _Origin(made, making, fun)
@@ -82,12 +82,12 @@ class Shared:
     ) -> None:
         def again(*args: PyTree, **kwargs: PyTree) -> PyTree:
             made = origin()
-            assert made is not None, "a jitted function holds its function"
+            assert made is not None, "a jitted function keeps its function alive"
             for making in makings:
                 made = making.make(made)
             return made(*args, **kwargs)
 
-        # functools.wraps would make it hold the function.
+        # functools.wraps would keep the function alive.
         again.__name__ = getattr(fun, "__name__", "function")
         with suppress(TypeError, ValueError):
             again.__signature__ = inspect.signature(fun)  # for JAX
@@ -111,12 +111,12 @@ def shared_by(fun: Function) -> Shared | None:
         makings.append(noted.making)
         origin = noted.fun
     if type(origin).__module__.partition(".")[0] == "minixla":
-        return None  # the graphs hold functions with rules, which would live as long
+        return None  # the graphs contain functions with rules, which would live equally long
     key, way = id(origin), tuple(reversed(makings))
     held = _SHARED.get(key)
     if held is None:
         try:
-            # At the end of the process the module's names may be gone.
+            # At the end of the process, the module's names may be gone.
             reference = weakref.ref(origin, lambda _, shared=_SHARED: shared.pop(key, None))
         except TypeError:  # a built-in function
             return None

@@ -1,4 +1,4 @@
-"""simulate: the programs of many processes together, in NumPy."""
+"""simulate: run the programs of many processes together, in NumPy."""
 
 from collections.abc import Callable, MutableSequence, Sequence
 from functools import partial
@@ -29,35 +29,35 @@ def simulate(
     outfeed: MutableSequence[PyTree] | None = None,
     host: dict[int, list[PyTree]] | None = None,
 ) -> list[list[PyTree]]:
-    """The results of the programs of many processes, run together in NumPy without devices.
+    """Run the programs of many processes together in NumPy, without devices.
 
-    Each program is evaluated as `mx.reference` does; transformations may be used inside it.
-    Collectives meet, Send and Recv pass values by channel, Infeed and Outfeed have queues. Runs are
-    deterministic: one process runs at a time, the first that need not wait.
+    Each program is evaluated as by `mx.reference`; it may use transformations. Collectives
+    exchange values between processes, Send and Recv pass values by channel, and Infeed and Outfeed
+    have queues. Runs are deterministic: one process runs at a time, the first that is not waiting.
 
         mx.simulate(lambda x: ops.cross_replica_sum(x), [[(1.0,)], [(2.0,)]])  # [[3.0], [3.0]]
 
-    Derivatives are taken inside a program and are those of the sum of all processes' functions: a
-    collective's transpose is a collective, so that every process must differentiate the same calls.
+    Derivatives are taken inside a program, and are those of the sum of all processes' functions. A
+    collective's transpose is a collective, so all processes must differentiate the same calls.
 
     Args:
         programs: a function for each process, as a list of replicas, each a list of partitions; or
-            one function, which every process runs.
-        arguments: in this nesting the tuple of positional arguments, pytrees of arrays, of each.
-        infeed: the items that each process's Infeed reads, arrays or tuples of arrays: a list of
-            which every process has its own copy; or a list for each in the nesting of `arguments`.
-        outfeed: a list, which is filled with what each process's Outfeed wrote: in the nesting of
+            one function for all processes.
+        arguments: in this nesting, the tuple of positional arguments (pytrees of arrays) of each.
+        infeed: the items of each process's Infeed, arrays or tuples of arrays: one list that is
+            copied for every process, or a list for each in the nesting of `arguments`.
+        outfeed: a list that is filled with the items of each process's Outfeed: in the nesting of
             `arguments`, a list of arrays and tuples of arrays.
         host: the host's end of channels: RecvToHost takes from the front of the list of its
-            channel, SendToHost appends to that of its own.
+            channel, and SendToHost appends to the list of its channel.
 
     Returns:
         The results in the nesting of `arguments`: pytrees of NumPy arrays.
 
     Raises:
-        TransformError: the nesting is not that of replicas and partitions.
-        DeadlockError: a process would wait for ever; the message says who waits for what, where.
-        Exception: the first that a program raised, with the process named in a note.
+        TransformError: the nesting does not match replicas and partitions.
+        DeadlockError: processes wait forever; the message lists what they wait for, and where.
+        Exception: the first exception of a program, with a note that names the process.
 
     Example:
         >>> mx.simulate(mx.ops.cross_replica_sum, [[(np.float32(1),)], [(np.float32(2),)]])
@@ -69,7 +69,7 @@ def simulate(
         programs = [[programs] * columns] * rows
     else:
         _checked_grid("programs", programs, (rows, columns))
-    # JAX's 64-bit mode belongs to a thread: those of the processes take it over.
+    # JAX's 64-bit mode is thread-local, so pass it to the threads of the processes.
     wide = canonical_element_type(F64) is F64
 
     def run(program: Program, arguments: Sequence[PyTree]) -> PyTree:
@@ -84,7 +84,7 @@ def simulate(
     is_listed = isinstance(infeed, Sequence)
     check_arguments("simulate", infeed=(infeed, is_listed, "a list of arrays and tuples of arrays"))
     queues: list[Sequence[PyTree]] = [tuple(infeed)] * (rows * columns)
-    if infeed and all(isinstance(row, list) for row in infeed):  # not items, but their nesting
+    if infeed and all(isinstance(row, list) for row in infeed):  # nested lists rather than items
         queues = list(chain.from_iterable(_checked_grid("infeed", infeed, (rows, columns))))
     simulation = Simulation(closed, columns, queues, {} if host is None else host)
     results = simulation.run()
@@ -94,23 +94,25 @@ def simulate(
 
 
 def _checked_grid(name: str, grid: Grid, sizes: tuple[int, int] | None = None) -> Grid:
-    """A list of lists of equal length (of `sizes`), as it is."""
+    """Return a list of lists after checking its lengths (`sizes`, or equal ones)."""
     is_grid = isinstance(grid, Sequence) and all(isinstance(row, Sequence) for row in grid)
     lengths = [len(row) for row in grid] if is_grid else []
     wanted = sizes or (len(lengths), lengths[0] if lengths else 0)
     if lengths != [wanted[1]] * wanted[0] or 0 in wanted:
         text = f"{len(lengths)} replicas of {lengths} partitions" if is_grid else repr(grid)[:200]
-        problem = f"{name} is not a list of replicas, each a list of equally many partitions"
+        problem = f"{name} must be a list of replicas, each a list of equally many partitions"
         if sizes:
-            problem = f"{name} has not the nesting of arguments"
+            problem = f"{name} must have the nesting of arguments"
             text += f"; arguments: {wanted[0]} replicas of {wanted[1]} partitions"
-        advice = "The outer list has an entry a replica, each a list with one for each partition."
+        advice = (
+            "The outer list needs one entry per replica, each a list with one entry per partition."
+        )
         raise misfit("simulate", problem, [f"{name}: {text}"], advice)
     is_deeper = name in ("arguments", "infeed")
     if is_deeper and not all(isinstance(item, Sequence) for row in grid for item in row):
-        problem = f"the {name} of a process are not a tuple, or a list"
+        problem = f"the {name} of a process must be a tuple or a list"
         details = [f"{item!r}"[:200] for row in grid for item in row]
-        raise misfit("simulate", problem, details, "Write (x,) for one.")
+        raise misfit("simulate", problem, details, "Write (x,) for one item.")
     return grid
 
 

@@ -1,4 +1,4 @@
-"""Functions of pytrees as graphs that an operation of a program runs: branches, bodies, calls."""
+"""Functions of pytrees as graphs of operations: branches, bodies, calls."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import compress
@@ -21,15 +21,15 @@ from minixla.typing import Array, PyTree
 
 
 class Staged(NamedTuple):
-    """A function traced for certain arguments."""
+    """A function traced for given arguments."""
 
-    graph: Graph  # takes what is read and the leaves of the arguments
-    read: list[Any]  # arrays and tracers from outside
+    graph: Graph  # takes captured values and the leaves of the arguments
+    read: list[Any]  # captured arrays and tracers
     result_tree: PyTreeDef
-    weak: list[bool]  # of each leaf of the result
+    weak: list[bool]  # whether each leaf of the result is weakly typed
 
     def results(self, leaves: Sequence[Array]) -> PyTree:
-        """The function's result for the outputs of the graph."""
+        """Return the function's result from the outputs of the graph."""
         if any(self.weak):
             pairs = zip(leaves, self.weak, strict=True)
             leaves = [_state.trace.weakly(leaf) if flag else leaf for leaf, flag in pairs]
@@ -43,9 +43,9 @@ class Staged(NamedTuple):
         what: str = "an integer",
         is_leaf: Callable[[object], bool] | None = None,
     ) -> list[tuple[AnyShape, Any]]:
-        """For each array of the result its shape, as users see it, and its leaf of a prefix tree.
+        """Return, for each array of the result, its shape for users and its leaf of a prefix tree.
 
-        `name` is the option that gives this, the others are as in `flatten_prefix`.
+        `name` is the option with the prefix tree; the other parameters are as in `flatten_prefix`.
         """
         shapes = shapes_of_members(self.result_tree, list(self.graph.output_shapes))
         described = flatten_prefix(subject, name, self.result_tree, prefix, what, is_leaf)
@@ -55,7 +55,7 @@ class Staged(NamedTuple):
 def traced(
     fun: Function, signature: Signature, name: str | None = None, open_inputs: bool = False
 ) -> Staged:
-    """`fun` traced, all of it; with `open_inputs` it may declare more inputs, by `parameter`."""
+    """Trace `fun` completely; with `open_inputs`, it may add inputs with `parameter`."""
     label = name or getattr(fun, "__name__", "main")
     trace = GraphTrace(_state.trace, open_inputs)
     tracers = [trace.add_input(shape) for shape in signature.shapes]
@@ -68,7 +68,7 @@ def traced(
 
 
 def stage(fun: Function, signature: Signature, name: str | None = None) -> Staged:
-    """`fun` traced, as far as results need it; JAX's arrays and large ones enter as operands."""
+    """Trace `fun`, pruned; JAX's arrays and large arrays become operands."""
     staged = traced(fun, signature, name)
     graph, constants = hoist_constants(staged.graph.pruned())
     read = [*(literal.data for literal in constants), *staged.read]
@@ -82,7 +82,7 @@ def stage_once(
     at: Signature,
     fun: Function,
 ) -> Staged:
-    """`stage`, or what it gave before for the same; `static`: names or positions with values."""
+    """Return `stage`, cached by signature and `static`, names or positions with values."""
     mode = canonical_element_type(S64)
     axes = tuple([(name, type(axis), axis and axis.key) for name, axis in _state.axes])
     static_keys = tuple([static_key(arguments.subject, *pair) for pair in static])
@@ -92,25 +92,25 @@ def stage_once(
     staged = cache.get(key)
     if staged is None:
         staged = stage(fun, at, arguments.name)
-        # A graph that reads tracers of this very call must not serve another.
+        # A graph that reads tracers of this call must not be reused.
         if not any(isinstance(value, (Tracer, jax.core.Tracer)) for value in staged.read):
             cache[key] = staged
     return staged
 
 
 def static_key(subject: str, name: Hashable, value: object) -> Hashable:
-    """A static argument in a key: 1, 1.0 and True are different."""
+    """Return the key of a static argument; 1, 1.0 and True are different."""
     try:
         hash(value)
     except TypeError:
         problem = f"static argument {name} is not hashable"
-        advice = "Give a hashable object (a tuple, not a list), or make the argument not static."
+        advice = "Pass a hashable object (a tuple, not a list), or make the argument non-static."
         raise misfit(subject, problem, [f"it is of type {type(value).__name__}"], advice) from None
     return name, spelling(value), value
 
 
 def reading_all(functions: Sequence[Staged]) -> tuple[list[Graph], list[Array]]:
-    """Graphs that take all that any of them reads, once, then the arguments; and what they read."""
+    """Return graphs that take all captured values, then the arguments; and the captured values."""
     owns = [
         dict(zip(map(id, function.read), function.graph.inputs, strict=False))
         for function in functions

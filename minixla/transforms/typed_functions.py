@@ -1,4 +1,4 @@
-"""What type checkers know of functions: those transformed, and what comes of them and options."""
+"""Types of transformed functions and of options, for type checkers."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Wrapper = TypeVar("Wrapper", bound=Function)
 #: The parameters and the result of a function that is transformed.
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
-#: Auxiliary data that a function gives beside its result.
+#: Auxiliary data that a function returns with its result.
 Aux = TypeVar("Aux")
-#: Positions of arguments, or one.
+#: Positions of arguments, or a single one.
 Numbers = int | Sequence[int]
 
 _Others = ParamSpec("_Others")
@@ -28,13 +28,13 @@ _Bound = TypeVar("_Bound")
 
 
 class Jitted(Protocol[Parameters, _Given]):
-    """What `jit` gives: the function, and what `jax.jit`'s object offers."""
+    """The result of `jit`: the function, and the methods of `jax.jit`'s object."""
 
     __name__: str
     __wrapped__: Callable[..., PyTree]
 
     def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> _Given:
-        """The function's result."""
+        """Call the function."""
         ...
 
     @typing.overload
@@ -45,27 +45,27 @@ class Jitted(Protocol[Parameters, _Given]):
     ) -> Jitted[_Others, _Bound]: ...
 
     def lower(self, *args: PyTree, **kwargs: PyTree) -> PyTree:
-        """JAX's stage, to be compiled ahead of time."""
+        """Return JAX's stage, to be compiled ahead of time."""
         ...
 
     def trace(self, *args: PyTree, **kwargs: PyTree) -> PyTree:
-        """JAX's stage before that."""
+        """Return JAX's stage before `lower`."""
         ...
 
     def eval_shape(self, *args: PyTree, **kwargs: PyTree) -> PyTree:
-        """The result's shapes and types."""
+        """Return the result's shapes and types."""
         ...
 
     def clear_cache(self) -> None:
-        """Forgets programs and traces."""
+        """Forget programs and traces."""
         ...
 
     def graph(self, *args: PyTree, **kwargs: PyTree) -> Graph:
-        """The graph for these arguments."""
+        """Return the graph for these arguments."""
         ...
 
     def shardings(self, *args: PyTree, **kwargs: PyTree) -> PyTree:
-        """How every instruction's result lies over devices."""
+        """Return the shardings of all instructions' results."""
         ...
 
 

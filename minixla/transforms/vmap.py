@@ -1,4 +1,4 @@
-"""vmap: a function applied to every member of a batch at once."""
+"""vmap: apply a function to all elements of a batch at once."""
 
 from collections.abc import Callable, Hashable, Sequence
 
@@ -29,24 +29,24 @@ def vmap(
     axis_size: int | None = None,
     spmd_axis_name: Hashable | tuple[Hashable, ...] | None = None,
 ) -> Callable[Parameters, Result]:
-    """A function that maps `fun` over array axes (JAX: vmap).
+    """Map `fun` over array axes (JAX: vmap).
 
     Args:
         fun: a function of pytrees of arrays.
-        in_axes: which axis of each array argument is mapped; an integer, None (not mapped), or a
-            tuple or list with a prefix tree of such for each positional argument. Those by keyword
-            are mapped over axis 0.
-        out_axes: where the mapped axis is in the results; a prefix tree of integers and None.
+        in_axes: the mapped axis of each array argument: an integer, None (not mapped), or a tuple
+            or list with a prefix tree of these for each positional argument. Keyword arguments are
+            mapped over axis 0.
+        out_axes: the mapped axis of each result; a prefix tree of integers and None.
         axis_name: a name of the axis for collectives.
-        axis_size: its size; needed only where no argument is mapped.
-        spmd_axis_name: the mesh axes along which the mapped axis lies in sharding constraints of
-            `fun`. It has no effect: our constraints leave that axis to XLA.
+        axis_size: its size; required only if no argument is mapped.
+        spmd_axis_name: the mesh axes along which the mapped axis is sharded in sharding constraints
+            of `fun`. It has no effect: minixla's constraints leave that axis to XLA.
 
     Returns:
-        A function of arrays that have the mapped axes, too, as its results have.
+        A function of arrays that also have the mapped axes, like its results.
 
     Raises:
-        TransformError: the axes do not fit the arguments or results, or their sizes differ.
+        TransformError: the axes do not match the arguments or results, or their sizes differ.
 
     Example:
         >>> mx.vmap(lambda row: row.sum())(np.int32([[1, 2], [3, 4]]))
@@ -58,7 +58,7 @@ def vmap(
     @in_place_of(fun, "vmap")
     def mapped(*args: PyTree, **kwargs: PyTree) -> PyTree:
         arguments = Arguments("vmap", fun, *tree_map(stand_in, (args, kwargs)))
-        # What is not mapped may be anything: a flag, a string.
+        # Unmapped arguments may be any values: a flag, a string.
         _, axes, size = mapped_shapes("vmap", arguments, in_axes, axis_size, only_mapped=True)
         trace = BatchTrace(_state.trace, size, axis_name)
         axis = None if axis_name is None else batch_axis(trace)
@@ -84,7 +84,7 @@ def vmap(
 def mapped_shapes(
     subject: str, arguments: Arguments, in_axes: PyTree, size: int | None, only_mapped: bool = False
 ) -> tuple[list[AnyShape], list[int | None], int]:
-    """Leaves' shapes (with `only_mapped` others may be anything), their mapped axes, their size."""
+    """Return leaves' shapes (with `only_mapped`, of arrays), their mapped axes, and the size."""
     axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     listed = flatten_prefix(subject, "in_axes", arguments.given, axes)
     listed += [0] * (len(arguments.leaves) - len(listed))
@@ -97,8 +97,8 @@ def mapped_shapes(
         if axis is None:
             continue
         if not isinstance(shape, Shape) or not -shape.rank <= axis < shape.rank:
-            problem = f"in_axes maps axis {axis} of an argument that has no such axis"
-            advice = "Give an axis of the array, or None to pass the argument on unmapped."
+            problem = f"in_axes maps axis {axis}, which the argument lacks"
+            advice = "Pass an axis of the array, or None for an unmapped argument."
             raise misfit(subject, problem, [f"{arguments.where()[index]} is {shape}"], advice)
         axes[index] = axis % shape.rank
         sizes[index] = shape.dimensions[axis]
@@ -108,11 +108,11 @@ def mapped_shapes(
     if not lengths:
         problem = "no argument is mapped, so the size of the axis is unknown"
         details = [f"in_axes of the arrays: {axes}"]
-        raise misfit(subject, problem, details, "Map at least one argument, or give axis_size.")
-    names, problem = arguments.where(), "the mapped axes have different sizes"
+        raise misfit(subject, problem, details, "Map at least one argument, or pass axis_size.")
+    names, problem = arguments.where(), "the mapped axes must have equal sizes"
     details = [f"{names[i]}: {seen[i]}, axis {axes[i]} of size {n}" for i, n in sizes.items()]
     details += [] if size is None else [f"axis_size = {size}"]
-    raise misfit(subject, problem, details, "All mapped axes must have one size.")
+    raise misfit(subject, problem, details, "Map axes with equal sizes.")
 
 
 def out_axis(
@@ -123,15 +123,15 @@ def out_axis(
     value: object,
     hidden: int = 0,
 ) -> int | None:
-    """Where the mapped axis is, from the front, of which `hidden` last dimensions are no user's."""
+    """Return the mapped axis from the front; `hidden` last dimensions are not visible to users."""
     if not isinstance(shape, Shape):
-        advice = "Take the members out of a tuple with get_tuple_element."
+        advice = "Extract elements of a tuple with get_tuple_element."
         raise misfit(subject, f"{where()} is not an array", [f"{where()} is {value!s}"], advice)
     rank = shape.rank + 1 - hidden
     if axis is None or -rank <= axis < rank:
         return None if axis is None else axis % rank
-    problem = f"out_axes asks for axis {axis} of a result of rank {rank}"
-    advice = f"Give an axis in [{-rank}, {rank}), or None."
+    problem = f"out_axes has axis {axis} for a result of rank {rank}"
+    advice = f"Pass an axis in [{-rank}, {rank}), or None."
     raise misfit(subject, problem, [f"{where()} is {value!s}"], advice)
 
 
@@ -142,8 +142,8 @@ def _unbatch(
         return output if axis is None else with_axis(output, trace.size, axis)
     (value,), source = trace.taken_apart(output)
     if axis is None and source is not None:
-        problem = "out_axes is None for a result that differs over the batch"
-        advice = "Give the axis at which the batch is wanted, or reduce over it."
+        problem = "out_axes is None for a batched result"
+        advice = "Pass the axis of the batch, or reduce over it."
         raise misfit("vmap", problem, [f"{where()} is {output!r}"], advice)
     (value,) = leaving([value], "vmap", lambda: [where()])
     if axis is None:

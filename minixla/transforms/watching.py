@@ -1,4 +1,4 @@
-"""Traces that watch what others evaluate, and what debug_nans and debug_infs look for."""
+"""Traces that watch others, and the checks of debug_nans and debug_infs."""
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
@@ -21,38 +21,38 @@ from minixla.core.value_types import Results
 from minixla.reference_evaluator.trace import ReferenceTracer
 from minixla.typing import Array
 
-#: A NumPy array, a sequence of them, or None for a value that is not known yet.
+#: A NumPy array, a sequence of them, or None for a value that is not yet known.
 Numbers: TypeAlias = "np.ndarray | tuple[Numbers, ...] | list[Numbers] | None"
-#: A dictionary of a function's traced forms.
+#: A dictionary of a function's traces.
 Cached = TypeVar("Cached", bound=dict[Any, Any])
-# More operands are not shown.
+# The maximum number of operands in a message.
 _MOST_SHOWN = 6
 
 
 class WatchTrace(Trace):
-    """Base class of traces that let their parent do all, and look at it."""
+    """Base class of traces that forward everything to their parent and observe it."""
 
     @property
     def transformation(self) -> str:  # type: ignore[override]  # the parent's
-        """What the parent is called."""
+        """The name of the parent."""
         return self.parent.transformation
 
     def over(self, parent: Trace) -> "WatchTrace":
-        """A trace that watches another in the same way, with the same memory."""
+        """Return a trace that watches another one in the same way, with the same memory."""
         watch = copy.copy(self)
         watch.parent = parent
         return watch
 
 
 def enclosing(trace: Trace | None) -> Iterator[Trace]:
-    """A trace and those around it, the innermost first."""
+    """Yield a trace and the enclosing ones, the innermost first."""
     while trace is not None:
         yield trace
         trace = trace.parent
 
 
 def watched(evaluator: Trace) -> Trace:
-    """An evaluator, watched as the current trace is."""
+    """Watch an evaluator as the current trace is watched."""
     watching = [trace for trace in enclosing(_state.trace) if isinstance(trace, WatchTrace)]
     for watcher in reversed(watching):
         evaluator = watcher.over(evaluator)
@@ -60,22 +60,22 @@ def watched(evaluator: Trace) -> Trace:
 
 
 class Kind(NamedTuple):
-    """What a context manager looks for: its noun, a test of elements, and JAX's check for it."""
+    """The searched kind of value: its noun, a test of elements, and JAX's check for it."""
 
     subject: str
     noun: str
     test: Callable[[np.ndarray], np.ndarray]
     error: type[MinixlaError]
     jax_check: Callable[[bool], AbstractContextManager[object]]
-    #: A test of elements which may have been computed from it: an infinity may end as a NaN.
+    #: A test of elements that may result from it: an infinity may become a NaN.
     trail: Callable[[np.ndarray], np.ndarray]
 
     def leads_to(self, value: Numbers) -> bool:
-        """Whether an array, or an element of a sequence, may have been computed from it."""
+        """Return whether an array, or an element of a sequence, may result from it."""
         return self._replace(test=self.trail).is_in(value)
 
     def is_in(self, value: Numbers) -> bool:
-        """Whether an array, or a member of a sequence, holds it; what is not known does not."""
+        """Return whether an array, or an element of a sequence, contains it; unknown: False."""
         if isinstance(value, (tuple, list)):
             return any(map(self.is_in, value))
         if value is None or not element_type(value.dtype).is_inexact:
@@ -83,13 +83,13 @@ class Kind(NamedTuple):
         return bool(np.any(self.test(value)))
 
     def advice(self, is_reverse: bool) -> str:
-        """What to do."""
-        advice = "Give it operands for which its value is finite."
+        """Return the advice."""
+        advice = "Pass operands for which its value is finite."
         if is_reverse:
             advice = "The derivative is not finite there, whether or not it is used. Choose the "
             advice += "operand before the operation, sqrt(where(x > 0, x, 1)): a where around the "
             advice += "result only multiplies the derivative by 0."
-        return f"{advice} Where it is meant, switch the check off with mx.{self.subject}(False)."
+        return f"{advice} If it is intended, disable the check with mx.{self.subject}(False)."
 
 
 NANS = Kind("debug_nans", "a NaN", np.isnan, NaNError, jax.debug_nans, np.isnan)
@@ -105,13 +105,13 @@ INFS = Kind(
 
 @contextmanager
 def without_jax_checks() -> Iterator[None]:
-    """JAX does not look for NaNs and infinities meanwhile."""
+    """Disable JAX's checks for NaNs and infinities in a `with` block."""
     with jax.debug_nans(False), jax.debug_infs(False):
         yield
 
 
 class NumberWatch(NamedTuple):
-    """What is looked for; see `ThreadState.watch`. A `token` makes functions be traced anew."""
+    """The active checks; see `ThreadState.watch`. A new `token` forces new traces of functions."""
 
     kinds: tuple[Kind, ...] = ()
     token: object = None
@@ -119,7 +119,7 @@ class NumberWatch(NamedTuple):
     def differentiates(
         self, operation: Operation, operands: Sequence[Array], active: Sequence[bool]
     ) -> None:
-        """Called before an operation is differentiated with respect to the active operands."""
+        """Observe that an operation will be differentiated with respect to active operands."""
 
     def batches(
         self,
@@ -128,20 +128,20 @@ class NumberWatch(NamedTuple):
         dimensions: Sequence[int | None],
         size: int,
     ) -> None:
-        """Called before the batching rule of an operation runs."""
+        """Observe that the batching rule of an operation will run."""
 
     def cached(self, cache: Cached) -> Cached:
-        """The cache of the traced forms of a function."""
+        """Return the cache of the traces of a function."""
         return cache
 
     def pull(self, node: Node, cotangents: Cotangents) -> Gradients:
-        """What a node's pullback gives, which must not make the first that is looked for."""
+        """Run a node's pullback, and check that it does not produce the first searched value."""
         operation = node.operation
         pullback: Any = node.pullback  # None only for inputs
         if node.source is not None:
             _state.source = source = ReverseSource(*node.source)
             source.operation = operation
-        # What runs programs is looked into.
+        # Programs of operations are checked inside.
         runs_programs = operation and (operation.linearize is not None or operation.forward)
         if not self.kinds or operation is None or runs_programs:
             return pullback(cotangents)
@@ -153,7 +153,7 @@ class NumberWatch(NamedTuple):
         return gradients
 
     def jvp(self, operation: Operation) -> Callable[..., Any]:
-        """The jvp rule of an operation, which must not make the first that is looked for."""
+        """Return the jvp rule of an operation, checked for producing the first searched value."""
         if not self.kinds:
             return operation.jvp
 
@@ -167,7 +167,7 @@ class NumberWatch(NamedTuple):
             read = [*primals, *(results if type(results) is tuple else [results])]
             if recorder is not None and any(kind.is_in(numbers(read)) for kind in self.kinds):
                 for node in recorder.nodes[start:]:
-                    node.operation = None  # what it gives is not its fault
+                    node.operation = None  # its results are not blamed on it
             before = [tangent for tangent in tangents if tangent is not None]
             after = tangents_out if type(tangents_out) is tuple else [tangents_out]
             self._check_rule("forward", operation, before, after, lambda: read)
@@ -177,7 +177,7 @@ class NumberWatch(NamedTuple):
 
     @contextmanager
     def _resting(self) -> Iterator[None]:
-        """Steps of a rule do not count, only what it gives: it may choose among them."""
+        """Ignore intermediate values of a rule, which it may discard; only check its results."""
         with held("watch", self._replace(kinds=())), without_jax_checks():
             yield
 
@@ -189,12 +189,12 @@ class NumberWatch(NamedTuple):
         after: Sequence[object],
         read: Callable[[], Sequence[object]],
     ) -> None:
-        """Raises an error where a rule makes what is looked for of values that do not hold it."""
+        """Raise an error if a rule produces a searched value from inputs that contain none."""
         what = "tangent" if way == "forward" else "cotangent"
         for kind in self.kinds:
             results, before_numbers = numbers(after), numbers(before)
             if kind.is_in(results) and not kind.is_in([*before_numbers, *numbers(read())]):
-                problem = f"its {way} derivative makes {kind.noun} of a {what} that has none"
+                problem = f"its {way} derivative produces {kind.noun} from a {what} without any"
                 lines = [
                     f"{what} {summary}" for summary in map(_summary, before_numbers) if summary
                 ]
@@ -205,19 +205,19 @@ class NumberWatch(NamedTuple):
 
 @contextmanager
 def looking_for(trace: Trace, watch: NumberWatch) -> Iterator[None]:
-    """In a `with` block a trace is the current one, and this is looked for."""
+    """Make a trace current and enable the checks in a `with` block."""
     with held("watch", watch), under(trace, 0):
         yield
 
 
 def _read(node: Node) -> list[object]:
-    """The operands and results that a node's pullback computes with."""
+    """Return the operands and results that a node's pullback uses."""
     operands, results = node.known or ((), ())
     return [*operands, *(results if type(results) is tuple else [results])]
 
 
 def numbers(value: object) -> Any:  # noqa: ANN401  # as nested as the value
-    """A value as a NumPy array, several as a tuple of such; None where it is not known yet."""
+    """Convert a value to a NumPy array, or several to a tuple; None if not yet known."""
     while isinstance(value, WrappingTracer):
         value = value.value
     members = value.elements if isinstance(value, TupleValue) else value
@@ -235,7 +235,7 @@ def numbers(value: object) -> Any:  # noqa: ANN401  # as nested as the value
 def shown(
     kind: Kind, operation: Operation, operands: Sequence[Numbers], results: Sequence[Numbers]
 ) -> list[str]:
-    """Lines that show operands and results, and the elements where it is first."""
+    """Return lines with operands and results, and the elements at the first occurrence."""
     named = zip(operation.operand_labels(len(operands)), operands, strict=True)
     pairs = [(name, x) for name, x in named if isinstance(x, np.ndarray)][:_MOST_SHOWN]
     lines = [f"{name} {_summary(x)}" for name, x in pairs]
@@ -249,7 +249,7 @@ def shown(
 
 
 def _summary(array: Numbers, kind: Kind | None = None) -> str:
-    """The shape of an array and between which values its elements are, or where those of a kind."""
+    """Summarize an array: its shape, and the range of its elements or the positions of a kind."""
     if not isinstance(array, np.ndarray) or (kind is not None and not kind.is_in(array)):
         return ""
     shape = str(shape_of_data(array))

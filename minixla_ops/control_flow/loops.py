@@ -29,7 +29,7 @@ from minixla_ops.programs.runs_programs import Flags, RunsPrograms, in_front, ov
 class While(RunsPrograms):
     """Run `body` on the loop's values while `condition` holds. XLA: While.
 
-    values = init;  while condition(values): values = body(values)
+        values = init;  while condition(values): values = body(values)
 
     Both programs are closed: other values that they read are loop values that the body returns
     unchanged. Derivatives and batching treat them as constants of the loop, and do not store them
