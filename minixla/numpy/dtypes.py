@@ -284,7 +284,7 @@ class _Information:
     """The answers to queries of the array API about types, devices and capabilities."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Return what is supported: masks as indices, but no shapes that vary with traced values."""
+        """Return what is supported: masks as indices, but no shapes that depend on values."""
         return {"boolean indexing": True, "data-dependent shapes": False, "max dimensions": 64}
 
     def default_device(self) -> None:

@@ -1,4 +1,4 @@
-"""Layouts of arrays over the devices of a mesh: Shardy's model, passes and propagation.
+"""Shardings of arrays over the devices of a mesh: Shardy's model, passes and propagation.
 
 See docs/sharding.md. Names load when they are first used; `__init__.pyi` has their types.
 """

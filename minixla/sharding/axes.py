@@ -1,4 +1,4 @@
-"""Axes of a mesh and their parts: what dimensions of arrays are laid out over."""
+"""Axes of a mesh and parts of axes, along which dimensions of arrays are sharded."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -9,12 +9,12 @@ from minixla.core.stablehlo_text import quoted
 class AxisRef(NamedTuple):
     """An axis of a mesh, or a part of one (SDY: `"x"`, `"x":(2)4`).
 
-    An axis of size n is [pre_size, size, n / (pre_size * size)], of which the part is the middle.
+    An axis of size n is [pre_size, size, n / (pre_size * size)]; the part is the middle.
 
     Attributes:
-        name: that of the axis.
+        name: the name of the axis.
         pre_size: the product of the sizes of the parts major to this one.
-        size: its own size; None for the whole axis.
+        size: the size of the part; None for the whole axis.
     """
 
     name: str
@@ -27,12 +27,12 @@ class AxisRef(NamedTuple):
 
 
 class Part(NamedTuple):
-    """An axis or a part of one, with its size: what shardings are computed with.
+    """An axis or a part of one, with its size, for computations with shardings.
 
     Attributes:
-        name: that of the axis.
+        name: the name of the axis.
         start: the product of the sizes of the parts major to it.
-        end: that with its own size.
+        end: `start` times its own size.
     """
 
     name: str
@@ -41,25 +41,25 @@ class Part(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Over how many devices it goes."""
+        """The number of devices along it."""
         return self.end // self.start
 
     def contains(self, other: "Part") -> bool:
-        """Whether another is a part of this one, or the same."""
+        """Test whether another is a part of this one, or the same."""
         return self.name == other.name and self.start <= other.start and other.end <= self.end
 
     def is_prefix_of(self, other: "Part") -> bool:
-        """Whether another begins with this one, or is it."""
+        """Test whether another begins with this one, or equals it."""
         return self.name == other.name and self.start == other.start and self.end <= other.end
 
     def overlaps(self, other: "Part") -> bool:
-        """Whether this axis overlaps another; an axis of size one overlaps itself."""
+        """Test whether this axis overlaps another; an axis of size one overlaps itself."""
         if self.name != other.name:
             return False
         return self == other or (self.start < other.end and other.start < self.end)
 
     def can_coexist(self, other: "Part") -> bool:
-        """Whether one mesh can be taken apart so that both are products of its parts."""
+        """Test whether an axis can be split into parts so that both are products of its parts."""
         if self.name != other.name:
             return True
         (first, second), (third, fourth) = (
@@ -70,21 +70,21 @@ class Part(NamedTuple):
         return second % third == 0
 
     def can_merge(self, other: "Part") -> bool:
-        """Whether another follows this one, so that both are one part."""
+        """Test whether another follows this one, so that both form one part."""
         return self.name == other.name and self.end == other.start
 
     def merged(self, other: "Part") -> "Part":
-        """This one and the one that follows it."""
+        """Return the part formed by this one and the one that follows it."""
         return Part(self.name, self.start, other.end)
 
     def before(self, other: "Part") -> "Part | None":
-        """What of it comes before another that overlaps it and can coexist with it."""
+        """Return the beginning of it before another that overlaps it and can coexist with it."""
         if self.start >= other.start:
             return None
         return Part(self.name, self.start, min(self.end, other.start))
 
     def without(self, other: "Part") -> "list[Part]":
-        """What of it is not in another, major to minor."""
+        """Return the parts of it that are not in another, major to minor."""
         if not self.overlaps(other):
             return [self]
         parts = (self.start, min(self.end, other.start)), (max(self.start, other.end), self.end)
@@ -92,7 +92,7 @@ class Part(NamedTuple):
 
 
 def merged(parts: Iterable[Part]) -> list[Part]:
-    """Parts, major to minor, with neighbours that are one made one."""
+    """Return parts, major to minor, with adjacent parts merged."""
     merged_parts: list[Part] = []
     for part in parts:
         if merged_parts and merged_parts[-1].can_merge(part):
@@ -102,7 +102,7 @@ def merged(parts: Iterable[Part]) -> list[Part]:
 
 
 def size_of(parts: Sequence[Part]) -> int:
-    """Over how many devices parts go together."""
+    """Return the number of devices along all parts."""
     size = 1
     for part in parts:
         size *= part.end // part.start

@@ -1,8 +1,8 @@
-"""Which collectives a program's layouts make necessary, before anything is compiled.
+"""The collectives that a program's shardings require, before anything is compiled.
 
-A step computes pieces of its results where its operands lie along the same factors of its sharding
-rule. Operands that lie otherwise are moved first; where a factor over which the step adds up is
-cut, the devices' sums are added. Source: how XLA's partitioner goes about it (openxla/xla,
+A step computes pieces of its results if its operands are sharded along the same factors of its
+sharding rule. Operands with another sharding are moved first. If a factor that the step sums over
+is sharded, the devices' sums are added. Source: XLA's partitioner (openxla/xla,
 `xla/service/spmd`), and Shardy's explicit reshards.
 """
 
@@ -32,17 +32,17 @@ Groups = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class Collective:
-    """One exchange between devices.
+    """One communication between devices.
 
     Attributes:
         kind: `all-reduce`, `all-gather`, `all-to-all`, `collective-permute`, `reduce-scatter`.
         axes: the axes of the mesh along which devices exchange.
-        groups: the numbers of the devices that meet in each group, or of source and target.
-        shape: what each device has after it.
-        bytes: its size.
-        step: the instruction for which it is, `dot_general`.
-        why: what it does for that, in words.
-        in_loop: whether it is in a loop, and so done once for each iteration.
+        groups: the ids of the devices in each group, or of source and target.
+        shape: the shape of each device's piece after it.
+        bytes: the size of that piece.
+        step: the instruction that needs it, such as `dot_general`.
+        why: its purpose.
+        in_loop: whether it is in a loop, and so runs once for each iteration.
         source: the user's line, or None.
     """
 
@@ -58,15 +58,15 @@ class Collective:
 
     @property
     def devices(self) -> int:
-        """How many take part in each group."""
+        """The number of devices in each group."""
         return len(self.groups[0])
 
 
 def collectives(program: Program) -> list[Collective]:
-    """The collectives of a program after propagation, in order; functions count where they stand.
+    """Return the collectives of a propagated program in order; functions count where they are.
 
-    A value that is brought into one layout for several users is counted once. XLA may join several,
-    or move them; it makes none where this has none.
+    A value that is moved to one sharding for several users is counted once. XLA may merge or move
+    collectives; it inserts none where this function returns none.
     """
     needed: list[Collective] = []
     done: set[tuple[Value, Layout]] = set()
@@ -107,7 +107,7 @@ def _collective(
 
 
 def _is_loop(step: Step) -> bool:
-    """Whether what its programs give flows into them again."""
+    """Test whether the results of a step's programs flow into them again."""
     return any(
         any(place.kind == "output" for place in edge.sources)
         and any(place.kind == "input" for place in edge.targets)
@@ -126,7 +126,7 @@ def _moved(
     step: Step | None,
     why: str,
 ) -> Iterator[Collective]:
-    """The collectives that bring a value into a layout, where none did before."""
+    """Yield the collectives that move a value to a layout, unless others did before."""
     if value.can_be_sharded and not mesh.is_maximal and (value, wanted) not in done:
         done.add((value, wanted))
         for move in _moves(_layout(value), wanted, value.shape):
@@ -134,7 +134,7 @@ def _moved(
 
 
 def _moves(old: Layout, new: Layout, shape: Any) -> Iterator[Move]:
-    """The collectives that bring an array from one layout into another: kind, axes, result."""
+    """Yield the moves of an array between two layouts: the kind, axes and result of each."""
     new = tuple([_split_alike(parts, old) for parts in new])
     old = tuple([_split_alike(parts, new) for parts in old])
     pairs = [(size_of(was), size_of(now)) for was, now in zip(old, new, strict=True)]
@@ -142,13 +142,13 @@ def _moves(old: Layout, new: Layout, shape: Any) -> Iterator[Move]:
         yield from _put_together(old, new, shape)
     elif all(now % was == 0 for was, now in pairs):
         if any(now[: len(was)] != was for was, now in zip(old, new, strict=True)):
-            yield "collective-permute", _all(new), _local(shape, new)  # of what is cut first
+            yield "collective-permute", _all(new), _local(shape, new)  # after slicing
     else:
         yield from _sent(old, new, shape)
 
 
 def _put_together(old: Layout, new: Layout, shape: Any) -> Iterator[Move]:
-    """Pieces become larger ones, after devices have changed places where they must."""
+    """Merge pieces into larger ones, after permuting devices if necessary."""
     local = list(_local(shape, old).dimensions)
     gone = [
         part
@@ -168,7 +168,7 @@ def _put_together(old: Layout, new: Layout, shape: Any) -> Iterator[Move]:
 
 
 def _sent(old: Layout, new: Layout, shape: Any) -> Iterator[Move]:
-    """What no dimension has afterwards is gathered, then pieces go to other dimensions."""
+    """Gather axes that no dimension keeps; then send pieces to other dimensions."""
     places = {part: at for at, parts in enumerate(new) for part in parts}
     kept = tuple([tuple([part for part in parts if part in places]) for parts in old])
     yield from _put_together(old, kept, shape)
@@ -176,7 +176,7 @@ def _sent(old: Layout, new: Layout, shape: Any) -> Iterator[Move]:
     for at, parts in enumerate(kept):
         leaving = tuple([part for part in parts if places[part] != at])
         minor = parts[len(parts) - len(leaving) :]
-        # Pieces of the minor axis are sent, and devices change places afterwards.
+        # Send pieces of the minor axis, and permute devices afterwards.
         moved += minor if size_of(minor) == size_of(leaving) else leaving
     if moved:
         yield "all-to-all", moved, _local(shape, new)
@@ -193,7 +193,7 @@ def _all(layout: Layout) -> Parts:
 
 
 def _split_alike(parts: Parts, other: Layout) -> Parts:
-    """The same axes, taken apart where those of another layout are."""
+    """Return the same axes, split where those of another layout are."""
     common: list[Part] = []
     for part in parts:
         same = [axis for axes in other for axis in axes if axis.overlaps(part)]
@@ -210,7 +210,7 @@ class _Step:
         self.step, self.done = step, done
 
     def collectives(self) -> Iterator[Collective]:
-        """Those of its operands, then those of its results."""
+        """Yield those of its operands, then those of its results."""
         step, op = self.step, self.step.op
         if isinstance(op, collective_groups.Collective):
             yield from self._own()
@@ -240,7 +240,7 @@ class _Step:
                 yield from self._by_rule(rule, meshes[0])
 
     def _unsplit(self) -> Iterator[Collective]:
-        """Those of what XLA does not split: it is given pieces, or all."""
+        """Yield those of an operation that XLA does not split; it gets pieces, or whole arrays."""
         pieces = pieces_of(self.step)
         if pieces is not None:
             yield from self._by_rule(pieces.rule, pieces.given[0].mesh, pieces.cuts)
@@ -252,7 +252,7 @@ class _Step:
                 yield from self._moved(value, closed, "whole on each device")
 
     def _own(self) -> Iterator[Collective]:
-        """A collective of the program itself, over axes of the manual computation around it."""
+        """Yield a collective of the program itself, over axes of the enclosing computation."""
         step = self.step
         manual = [
             enclosing.op
@@ -294,10 +294,10 @@ class _Step:
                 yield _made(*move, mesh, step, "to the result's layout")
 
     def _factors(self, rule: ShardingRule) -> list[Parts]:
-        """The axes of each factor while the step computes.
+        """Return the axes of each factor while the step computes.
 
-        First come sums for which all operands lie alike, then the layouts of the results, then what
-        is cut in operands alone.
+        Sums for which all operands have one sharding come first, then the shardings of the results,
+        then factors that are sharded only in operands.
         """
         step = self.step
         operands = self._taken_apart(step.operands, rule.operands, rule.sizes)
@@ -329,7 +329,7 @@ class _Step:
     def _taken_apart(
         self, values: Sequence[Value], tensors: Sequence[Any], sizes: Sequence[int]
     ) -> list[dict[int, Parts]]:
-        """The axes of each factor of each value."""
+        """Return the axes of each factor of each value."""
         factor_parts = []
         for value, dimensions in zip(values, tensors, strict=False):
             if value.can_be_sharded and len(dimensions) == value.rank:

@@ -1,4 +1,4 @@
-"""Steps of which nothing is read."""
+"""Removal of steps whose results are not used."""
 
 from minixla.sharding.operations import (
     DataFlowEdge,
@@ -9,14 +9,14 @@ from minixla.sharding.operations import (
 from minixla.sharding.program import Block, Program, Step, Value
 from minixla_ops.collectives.collective_groups import Collective
 
-# What MLIR keeps as if it had side effects.
+# Operations that MLIR keeps as if they had side effects.
 _LASTING = Collective, DataFlowEdge, FuncDataFlowEdge, ShardingConstraint, ShardingGroup
 
 
 def remove_dead_steps(program: Program) -> None:
-    """Takes steps away of which nothing is read (MLIR: what its greedy driver does besides).
+    """Remove steps whose results are not used (MLIR: a side effect of its greedy driver).
 
-    What has side effects stays, and so do calls, collectives, constraints, groups and edges.
+    Steps with side effects stay, and so do calls, collectives, constraints, groups and edges.
     """
     read = {value for function in program.functions.values() for value in function.outputs}
     for function in program.functions.values():

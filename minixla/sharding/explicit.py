@@ -1,4 +1,4 @@
-"""What programs say of devices, as instructions that every transformation keeps; or left out."""
+"""Shardings as instructions, which every transformation keeps; and their removal."""
 
 from typing import Any
 
@@ -9,18 +9,18 @@ from minixla.sharding.operations import Identity, ShardingConstraint
 
 @inner_first
 def explicit(graph: Graph) -> Graph:
-    """The program with a constraint in place of each annotation that says something."""
+    """Return the program with constraints in place of all annotations that are not empty."""
     return _Explicit(graph, explicit).run()
 
 
 @inner_first
 def without_layouts(graph: Graph) -> Graph:
-    """The program without what says how values lie; manual computations stay."""
+    """Return the program without shardings of values; manual computations stay."""
     return _Without(graph, without_layouts).run()
 
 
 class _Explicit(Rewriting):
-    """Puts constraints behind values with an annotation."""
+    """Adds constraints after values with an annotation."""
 
     def __init__(self, graph: Graph, inner: Any) -> None:
         super().__init__(graph, inner)
@@ -30,7 +30,7 @@ class _Explicit(Rewriting):
                 self.values[value] = self.placed(value, self.notes.values[value], None)
 
     def placed(self, value: Value, sharding: Any, source: Source | None) -> Value:
-        """A value with a constraint, where that says something."""
+        """Return a value with a constraint, unless the constraint is empty."""
         if sharding is None or sharding == sharding.saying_nothing(value.shape):
             return value
         return self.apply(ShardingConstraint(sharding), [value], source)[0]
@@ -49,7 +49,7 @@ class _Explicit(Rewriting):
 
 
 class _Without(Rewriting):
-    """Leaves out identities that say how values lie."""
+    """Removes identities that state shardings."""
 
     def replaced(self, step):
         return self.all(step.operands) if isinstance(step.op, Identity) else None

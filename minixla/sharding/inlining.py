@@ -9,7 +9,7 @@ Body = Callable[[Step], Block | None]
 
 
 def inline_calls(program: Program) -> None:
-    """Puts copies of functions in place of calls, the innermost first; `main` alone stays."""
+    """Replace calls by copies of functions, the innermost first; only `main` stays."""
     main = program.main
     inline(main, lambda step: step.callee)
     program.functions = {
@@ -18,7 +18,7 @@ def inline_calls(program: Program) -> None:
 
 
 def inline(block: Block, body: Body) -> None:
-    """Puts copies of blocks in place of steps of a block and of those within, innermost first."""
+    """Replace steps, also those in inner blocks, by copies of blocks, the innermost first."""
     values: dict[Value, Value] = {}
     steps: list[Step] = []
     for step in block.steps:

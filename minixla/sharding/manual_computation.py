@@ -37,18 +37,18 @@ from minixla_ops.programs.runs_programs import RunsPrograms, program
 class ManualComputation(RunsPrograms):
     """A program that each device runs on its own pieces. SDY: manual_computation.
 
-    Along its manual axes each device holds one piece of every operand and result; along others the
-    program is as without devices.
+    Along its manual axes each device holds one piece of every operand and result. Along other axes
+    the program is the same as without devices.
 
     Args:
-        operands: arrays; along the manual axes of a dimension a piece for each device.
+        operands: arrays, with a piece for each device along the manual axes of a dimension.
         computation: the Graph of one device, from pieces to pieces.
-        in_shardings, out_shardings: a TensorSharding of each operand and result.
+        in_shardings, out_shardings: a TensorSharding for each operand and result.
         manual_axes: the names of the axes, all of one mesh.
 
     Checks:
-        (C1) a sharding for each operand, and for each result.
-        (C2) in a dimension manual axes come before others, and their sizes divide the dimension's.
+        (C1) there is a sharding for each operand and each result.
+        (C2) in a dimension, manual axes come before others, and their sizes divide its size.
         (C3) the computation takes the operands' pieces.
         (C4) every sharding is on one mesh, which has the manual axes.
     """
@@ -95,7 +95,7 @@ class ManualComputation(RunsPrograms):
                     self.refuse("C4", problem, "Manual axes are axes of the mesh.")
 
     def manual_sizes(self, sharding: TensorSharding, what: str = "it") -> list[int]:
-        """In how many pieces manual axes cut each dimension."""
+        """Return the number of pieces of each dimension along manual axes."""
         local_sizes = []
         for number, parts in enumerate(sharding.parts):
             manual = [part for part in parts if part.name in self.manual_axes]
@@ -130,9 +130,9 @@ class ManualComputation(RunsPrograms):
 
     def stablehlo(self, emit, operands, shapes, results):
         if emit.calls_host and all(self.mesh.shape[name] == 1 for name in self.manual_axes):
-            # Where a program is for one device XLA does not know the instruction.
+            # In programs for one device, XLA does not know the instruction.
             return Call(self.computation).stablehlo(emit, operands, shapes, results)
-        # Side effects are in order on each device; SDY knows no tokens.
+        # Side effects are ordered on each device, because SDY does not support tokens.
         return self.write(emit, operands, shapes, results)
 
     def write(self, emit, operands, shapes, results):
@@ -159,13 +159,13 @@ class ManualComputation(RunsPrograms):
 
     @property
     def mesh(self) -> Mesh:
-        """The mesh of its shardings; an empty one where it has none."""
+        """The mesh of its shardings; an empty mesh if it has no shardings."""
         shardings = (*self.in_shardings, *self.out_shardings)
         return next((sharding.mesh for sharding in shardings if not sharding.mesh.is_empty), Mesh())
 
     @property
     def meshes(self) -> tuple[Mesh, ...]:
-        """The meshes that whoever runs it must know of."""
+        """The meshes that are needed to run it."""
         return (self.mesh,)
 
     @property
@@ -185,7 +185,7 @@ class ManualComputation(RunsPrograms):
 
         count = mesh.size
         simulated = Simulation(list(map(device, range(count))), count, [()] * count, {}).run()
-        # Along axes that are not manual all devices have the same.
+        # Along axes that are not manual, all devices hold the same values.
         group_of_device = next(group for group in mesh.groups(axes) if self._number(count) in group)
         results = []
         for index, sharding in enumerate(self.out_shardings):
@@ -193,7 +193,7 @@ class ManualComputation(RunsPrograms):
             whole = self._whole(self.computation.output_shapes[index], sharding, "")
             result = np.empty(whole.dimensions, pieces[0].dtype)
             places = _slices(self, sharding, whole.dimensions)
-            # What all devices have is that of the first.
+            # If all devices hold the same values, use those of the first.
             for at, piece in reversed([*zip(places, pieces, strict=True)]):
                 result[at] = piece
             results.append(result)
@@ -204,17 +204,17 @@ class ManualComputation(RunsPrograms):
         return process.partition if process.partition_count == count else 0
 
     def manual(self, sharding: TensorSharding) -> list[list[Part]]:
-        """The manual axes of each dimension, with their sizes."""
+        """Return the manual axes of each dimension, with their sizes."""
         return [
             [part for part in parts if part.name in self.manual_axes] for parts in sharding.parts
         ]
 
     def unmentioned(self, sharding: TensorSharding) -> tuple[str, ...]:
-        """The manual axes along which all devices have the same."""
+        """Return the manual axes along which all devices hold the same values."""
         return tuple([name for name in self.manual_axes if name not in sharding.cut_along])
 
     def of_derived(self, computation: Graph, given: Any, wanted: Any) -> "ManualComputation":
-        """The same of a program that is made of the computation, by its shardings."""
+        """Return the operation for a program derived from the computation, with its shardings."""
         return type(self)(computation, tuple(given), tuple(wanted), self.manual_axes)
 
     def entered(self, trace, known):
@@ -250,15 +250,15 @@ class ManualComputation(RunsPrograms):
         return results, pullback_by(pull, results, graphs.active_outputs, graphs.active_inputs)
 
     def numbers_along(self, axes: Sequence[str]) -> np.ndarray:
-        """The numbers of the devices along some axes: an array that these cut."""
+        """Return the ids of the devices along some axes, as an array that is sharded along them."""
         return np.arange(len(self.mesh.groups(axes)[0]), dtype=np.int32)
 
     def _stacked(self, rank: int) -> TensorSharding:
-        """The sharding of what differs on each device: these are a dimension more, the first."""
+        """Return the sharding of per-device values: a new first dimension has the devices."""
         return self._along(self.manual_axes, rank)
 
     def _along(self, axes: Sequence[str], rank: int) -> TensorSharding:
-        """The sharding of what has a dimension more than `rank`, the first, that axes cut."""
+        """Return the sharding of an array with a new first dimension, sharded along some axes."""
         first = DimensionSharding(tuple(map(AxisRef, axes)))
         dimensions = (first, *[DimensionSharding((), False)] * rank)
         sharding, rest = TensorSharding(self.mesh, dimensions), set(self.manual_axes) - set(axes)
@@ -284,7 +284,7 @@ def _batched(shardings: Any, dimensions: Sequence[int | None]) -> list[TensorSha
 def _slices(
     operation: ManualComputation, sharding: TensorSharding, sizes: Sequence[int]
 ) -> list[tuple[slice, ...]]:
-    """Where the piece of each member of a group of devices is in an array of some sizes."""
+    """Return the slices of the pieces of a device group in an array with some sizes."""
     mesh, axes, parts = operation.mesh, operation.manual_axes, operation.manual(sharding)
     places = []
     for place in np.ndindex(*[mesh.shape[name] for name in axes]):
@@ -297,7 +297,7 @@ def _slices(
 
 
 def _alone(value: Any) -> Any:
-    """A value as the one member of a dimension more, the first."""
+    """Return a value as the only element of a new first dimension."""
     return ops.reshape(value, (1, *array_shape(value).dimensions))
 
 
@@ -305,10 +305,10 @@ def _alone(value: Any) -> Any:
 def _halves(
     forward: Graph, backward: Graph, count: int
 ) -> tuple[Graph, Graph, list[Value], list[int]]:
-    """The halves of a reverse derivative whose residuals are stacked, one for each device.
+    """Return the halves of a reverse derivative with stacked residuals, one for each device.
 
-    Those that are inputs are taken again: the last of the second half's residuals. The others come
-    first; and the numbers of these inputs.
+    Residuals that are inputs are passed again, as the last residuals of the second half. The others
+    come first. The result also has the indices of these inputs.
     """
     residuals = forward.outputs[count:]
     inputs = {value: number for number, value in enumerate(forward.inputs)}
@@ -343,12 +343,13 @@ def _halves(
 
 @remembered
 def _summed(half: Graph, given: Any, wanted: Any, mesh: Mesh) -> tuple[Graph, list[Any]]:
-    """The second half of a reverse derivative, on each device.
+    """Return the second half of a reverse derivative, on each device.
 
-    A result that is one along some axes is that of the first device along them: the cotangents of
-    the others are zero. An operand that is one along some went to all devices: its cotangent is
-    the sum of theirs. `given` and `wanted` are the axes of the cotangents that it takes and gives.
-    Also gives lists of axes: along each the device's number is an operand more, the first ones.
+    A result that is equal along some axes is that of the first device along them: the cotangents on
+    other devices are zero. An operand that is equal along some axes went to all devices: its
+    cotangent is the sum of theirs. `given` and `wanted` are the axes of the cotangents that it
+    takes and returns. The result also has lists of axes: for each, the device's index is an
+    additional first operand.
     """
     if not any((*given, *wanted)):
         return half, []
@@ -378,11 +379,11 @@ def _summed(half: Graph, given: Any, wanted: Any, mesh: Mesh) -> tuple[Graph, li
 
 
 def member_of(mesh: Mesh, names: Sequence[str], free: Sequence[str] = ()) -> Any:
-    """Which member along some axes this device is, s32[]; see `Mesh.groups`.
+    """Return the index of this device along some axes, as s32[]; see `Mesh.groups`.
 
-    `free` are the axes that are not manual where it is asked.
+    `free` are the axes that are not manual at this point.
     """
-    if free:  # XLA knows the number of a partition only where all are
+    if free:  # XLA knows the index of a partition only if all axes are manual
         graph = program(lambda: [member_of(mesh, names)], [], "axis_index")
         everywhere = TensorSharding(mesh).replicated_along(free, MESH_NAME)
         return ManualComputation(graph, (), (everywhere,), tuple(free))()[0]

@@ -1,4 +1,4 @@
-"""Meshes: devices in a grid whose axes have names."""
+"""Meshes: grids of devices with named axes."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,26 +16,26 @@ from minixla.sharding.axes import AxisRef, Part, merged, size_of
 
 Item = TypeVar("Item")
 
-#: How programs call a mesh that users made.
+#: The name in programs of a mesh that users created.
 MESH_NAME = "mesh"
 
 
 class Mesh:
     """Devices in a grid of named axes (SDY: MeshAttr; JAX: jax.sharding.Mesh).
 
-    `Mesh(jax.devices(), ("data", "model"), shape=(2, 4))` has devices;
-    `Mesh(None, ("data", "model"), shape=(2, 4))` has the same axes and none yet: programs run on
-    the first of JAX's then. Two are equal where axes, sizes, device ids and devices are.
+    `Mesh(jax.devices(), ("data", "model"), shape=(2, 4))` has devices.
+    `Mesh(None, ("data", "model"), shape=(2, 4))` has the same axes and no devices yet: programs run
+    on the first of JAX's devices. Meshes with equal axes, sizes, device ids and devices are equal.
 
     Args:
-        devices: JAX's devices, in a sequence or an array; None where only axes are known.
+        devices: JAX's devices, in a sequence or an array; None if only the axes are known.
         axis_names: a name for each axis, each once.
         shape: the size of each axis; default: the shape of the array of devices.
-        device_ids: a number for each device, in the order of the grid, where that is not 0, 1, ...:
-            a permutation of them. Without axes, the one device of a maximal mesh.
+        device_ids: an id for each device in the order of the grid, a permutation of 0, 1, ...;
+            default: in order. Without axes, the single device of a maximal mesh.
 
     Raises:
-        ShardingError: axes or devices that are no mesh.
+        ShardingError: the axes or devices do not form a mesh.
     """
 
     def __init__(
@@ -57,29 +57,29 @@ class Mesh:
         self.axis_names: tuple[str, ...] = names
         self.axis_sizes: tuple[int, ...] = sizes
         is_plain = names and numbers == tuple(range(len(numbers or ())))
-        #: A permutation of the devices' numbers; None where they are in order.
+        #: A permutation of the device ids; None if they are in order.
         self.device_ids: tuple[int, ...] | None = None if is_plain else numbers
         #: The devices in their grid, or None.
         self.devices: Any = grid
 
     @classmethod
     def of(cls, mesh: Any) -> "Mesh":
-        """A mesh from one of JAX's (Mesh, AbstractMesh), or from one of ours."""
+        """Convert one of JAX's meshes (Mesh, AbstractMesh), or return one of ours."""
         if isinstance(mesh, Mesh):
             return mesh
         names, sizes = getattr(mesh, "axis_names", None), getattr(mesh, "axis_sizes", None)
         if names is None or sizes is None:
-            problem, advice = "it is no mesh", "Give a minixla or jax.sharding Mesh."
+            problem, advice = "the value is not a mesh", "Give a minixla or jax.sharding Mesh."
             raise explain(ShardingError, "Mesh", problem, [f"given: {mesh!r}"], advice)
         return cls(_devices(mesh), names, sizes)
 
     @classmethod
     def maximal(cls, device_id: int) -> "Mesh":
-        """The mesh of one device alone, by its number."""
+        """Return the mesh of a single device, given its id."""
         return cls(device_ids=[device_id])
 
     def to_jax(self) -> Any:
-        """JAX's mesh, on its own devices or the first of JAX's.
+        """Return JAX's mesh, with its own devices or the first of JAX's devices.
 
         Raises:
             ShardingError: JAX has fewer devices.
@@ -88,79 +88,79 @@ class Mesh:
 
     @property
     def shape(self) -> dict[str, int]:
-        """The sizes of the axes by their names, in order."""
+        """The sizes of the axes by name, in order."""
         return dict(zip(self.axis_names, self.axis_sizes, strict=True))
 
     @property
     def size(self) -> int:
-        """How many devices there are."""
+        """The number of devices."""
         return math.prod(self.axis_sizes)
 
     @property
     def is_empty(self) -> bool:
-        """Whether it only holds the place of a mesh."""
+        """True if it is only a placeholder for a mesh."""
         return not self.axis_names and self.device_ids is None
 
     @property
     def is_maximal(self) -> bool:
-        """Whether it is one device alone, without axes."""
+        """True if it is a single device, without axes."""
         return not self.axis_names and self.device_ids is not None
 
     @cached_property
     def whole_axes(self) -> dict[str, Part]:
-        """Each axis by its name."""
+        """The axes by name, as parts."""
         return {name: Part(name, 1, size) for name, size in self.shape.items()}
 
     @cached_property
     def order(self) -> dict[str, int]:
-        """The number of each axis by its name."""
+        """The index of each axis by name."""
         return {name: number for number, name in enumerate(self.axis_names)}
 
     def part(self, axis: AxisRef) -> Part:
-        """An axis with its size."""
+        """Return an axis with its size."""
         if axis.size is None:
             return self.whole_axes[axis.name]
         return Part(axis.name, axis.pre_size, axis.pre_size * axis.size)
 
     def axis(self, part: Part) -> AxisRef:
-        """A part as it is written."""
+        """Return a part in its written form."""
         if part == self.whole_axes[part.name]:
             return AxisRef(part.name)
         return AxisRef(part.name, part.start, part.size)
 
     def sorted_parts(self, parts: Iterable[Part]) -> list[Part]:
-        """Parts in the order of the mesh's axes, those of one axis from major to minor."""
+        """Return parts in the order of the mesh's axes, those of one axis from major to minor."""
         return sorted(parts, key=lambda part: (self.order[part.name], part.start))
 
     def listed(self, parts: Iterable[Part]) -> tuple[AxisRef, ...]:
-        """Parts as a list of axes has them: in the mesh's order, and neighbours as one."""
+        """Return parts as a list of axes: in the mesh's order, with neighbours merged."""
         return tuple(map(self.axis, merged(self.sorted_parts(parts))))
 
     def piece(self, parts: Iterable[Part], at: Mapping[str, Any]) -> Any:
-        """Which piece of what parts of axes cut a device has, from its places along the axes."""
+        """Return the index of a device's piece along parts of axes, from its places along axes."""
         number = 0
         for part in parts:
             number = number * part.size + at[part.name] // self.minor_of(part) % part.size
         return number
 
     def minor_of(self, part: Part) -> int:
-        """Over how many devices the parts of an axis go that are minor to one."""
+        """Return the number of devices along the parts of an axis that are minor to one."""
         return self.shape[part.name] // part.end
 
     @cached_property
     def numbers(self) -> np.ndarray:
-        """The devices' numbers in their grid."""
+        """The device ids in their grid."""
         return np.array(self.device_ids or range(self.size)).reshape(self.axis_sizes)
 
     def groups(self, names: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-        """The devices that meet over some axes, those along the last of these side by side."""
+        """Return the groups of devices along some axes; devices along the last are adjacent."""
         at = [self.order[name] for name in names]
         along = np.moveaxis(self.numbers, at, range(-len(at), 0))
         count = math.prod([self.axis_sizes[index] for index in at])
         return tuple(map(tuple, along.reshape(-1, count).tolist()))
 
     def groups_along(self, parts: Sequence[Part]) -> tuple[tuple[int, ...], ...]:
-        """The devices that meet along parts of axes, those along the last side by side."""
+        """Return the groups of devices along parts of axes; those along the last are adjacent."""
         places = np.indices(self.axis_sizes).reshape(len(self.axis_sizes), -1)
         at = dict(zip(self.axis_names, places, strict=True))
         member = np.broadcast_to(self.piece(parts, at), self.numbers.size)
@@ -171,7 +171,7 @@ class Mesh:
         return tuple(map(tuple, groups.tolist()))
 
     def axes_of(self, groups: Iterable[Iterable[int]]) -> tuple[str, ...] | None:
-        """The axes over which just these groups meet, the fewest; None where there are none."""
+        """Return the smallest set of axes with exactly these groups, or None."""
         wanted = set(map(frozenset, groups))
         for count in range(1, len(self.axis_names) + 1):
             for names in combinations(self.axis_names, count):
@@ -180,7 +180,7 @@ class Mesh:
         return None
 
     def places(self, names: Sequence[str]) -> np.ndarray:
-        """By a device's number, which member of its group it is; see `groups`."""
+        """Return the index of each device in its group, by device id; see `groups`."""
         numbers = np.zeros(self.size, np.int32)
         for group in self.groups(names):
             numbers[list(group)] = range(len(group))
@@ -206,13 +206,13 @@ class Mesh:
         return hash(self._key)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Devices stay behind: they are another process's.
+        # Devices are not pickled, because they belong to this process.
         made = partial(Mesh, None, self.axis_names, self.axis_sizes, device_ids=self.device_ids)
         return made, ()
 
 
 def _devices(mesh: Any) -> Any:
-    """The devices of one of JAX's meshes; None for an abstract one."""
+    """Return the devices of one of JAX's meshes; None for an abstract one."""
     try:
         return mesh.devices
     except (AttributeError, ValueError):
@@ -224,25 +224,25 @@ def _refuse(problem: str, given: Iterable[str], advice: str) -> ShardingError:
 
 
 def _listed_as(what: str, given: Any, read: Callable[[Any], Item]) -> tuple[Item, ...]:
-    """What was given, each read; an error where it is no sequence of such."""
+    """Convert each item of a sequence; raise an error if the conversion fails."""
     try:
         return tuple([read(item) for item in given])
     except TypeError:
-        advice = "Give a sequence of names and one of whole numbers."
+        advice = "Give a sequence of names and one of integers."
         raise _refuse(f"{what} cannot be {given!r}", (), advice) from None
 
 
 def _grid(devices: Any, names: Sequence[str], shape: Sequence[int] | None) -> np.ndarray:
     if isinstance(devices, (str, Mapping)):
         advice = "Give a sequence of devices, and axis_names; or None, axis_names and shape."
-        raise _refuse("devices are no sequence of devices", [f"devices: {devices!r}"], advice)
+        raise _refuse("devices must be a sequence of devices", [f"devices: {devices!r}"], advice)
     grid = np.asarray(devices, dtype=object)
     if shape is None:
         return grid
     if math.prod(shape) != grid.size:
         problem = f"{grid.size} devices for a grid of {math.prod(shape)}"
         details = [f"axes: {_listed(names, shape)}"]
-        raise _refuse(problem, details, "The product of the axes' sizes is the number of devices.")
+        raise _refuse(problem, details, "The product of the axes' sizes must be their number.")
     return grid.reshape(tuple(shape))
 
 
@@ -257,9 +257,9 @@ def _check(names: Sequence[str], sizes: Sequence[int], numbers: Sequence[int] | 
         raise _refuse(f"{len(names)} names for {len(sizes)} axes", details, "Name each axis.")
     for name, size in zip(names, sizes, strict=True):
         if not isinstance(name, str) or not name:
-            raise _refuse(f"axis name {name!r} is no text", details, "Name axes by strings.")
+            raise _refuse(f"axis name {name!r} is not a string", details, "Name axes by strings.")
         if list(names).count(name) > 1:
-            raise _refuse(f"axis {name} is there twice", details, "Each axis has its own name.")
+            raise _refuse(f"axis {name} is repeated", details, "Each axis needs its own name.")
         if not 0 < size < 2**63:
             raise _refuse(
                 f"axis {name} has size {size}", details, "Sizes are 1 or more, in 64 bits."
@@ -269,9 +269,9 @@ def _check(names: Sequence[str], sizes: Sequence[int], numbers: Sequence[int] | 
     details.append(f"device_ids: {', '.join(map(str, numbers[:32]))}")
     if not names:
         if len(numbers) != 1 or numbers[0] < 0:
-            problem = "a mesh without axes has device ids that are not one number of a device"
+            problem = "the device ids of a mesh without axes must be one device id"
             raise _refuse(problem, details, "Give axes, or one device id, 0 or more.")
     elif sorted(numbers) != list(range(math.prod(sizes))):
-        problem = f"the device ids are no permutation of 0 to {math.prod(sizes) - 1}"
-        advice = "Each device of the grid has a number of its own; leave them out for 0, 1, 2 ..."
+        problem = f"the device ids must be a permutation of 0 to {math.prod(sizes) - 1}"
+        advice = "Each device of the grid needs its own id; omit device_ids for 0, 1, 2 ..."
         raise _refuse(problem, details, advice)

@@ -1,4 +1,4 @@
-"""The operations of Shardy's dialect (SDY) as operations of ours."""
+"""The operations of Shardy's dialect (SDY) as operations of minixla."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -39,7 +39,7 @@ class SdyOperation(Operation):
 
 
 class Identity(SdyOperation):
-    """Base class of those that give their operand, and say something of how it lies."""
+    """Base class of operations that return their operand and state something about sharding."""
 
     operands = ("operand",)
     linear_operands = (0,)
@@ -59,7 +59,7 @@ class Identity(SdyOperation):
         return [name]
 
     def written(self, emit: Any) -> str:
-        """What its text says besides its operand."""
+        """Return its StableHLO text after the operand."""
         raise self.lacks("written")
 
     def transpose(self, cotangents, operands, linear):
@@ -69,12 +69,12 @@ class Identity(SdyOperation):
         return self.of_batch(dimensions[0])(operands[0]), dimensions[0]
 
     def of_batch(self, at: int) -> Operation:
-        """The operation on a batch, which is dimension `at`."""
+        """Return the operation on a batch, which is dimension `at`."""
         return self
 
 
 class Placed(Identity):
-    """Base class of those that say a sharding."""
+    """Base class of operations that state a sharding."""
 
     sharding: TensorSharding | None = attribute(_Sharding)
 
@@ -90,7 +90,7 @@ class Placed(Identity):
     def stablehlo(self, emit, operands, shapes, results):
         if not emit.inlines_meshes or isinstance(self, ShardingConstraint):
             return super().stablehlo(emit, operands, shapes, results)
-        # XLA compiles constraints, and makes the others by passes of its own.
+        # XLA compiles constraints; it creates the others in its own passes.
         if self.sharding is None:
             return operands
         return ShardingConstraint(self.sharding).stablehlo(emit, operands, shapes, results)
@@ -104,7 +104,7 @@ class Placed(Identity):
 
 
 def with_open(sharding: TensorSharding, at: int) -> TensorSharding:
-    """A sharding with one more dimension, which is open, at a place."""
+    """Return a sharding with an additional open dimension at a position."""
     if sharding.mesh.is_maximal:
         return sharding
     dimensions = list(sharding.dimensions)
@@ -114,7 +114,7 @@ def with_open(sharding: TensorSharding, at: int) -> TensorSharding:
 
 @register
 class ShardingConstraint(Placed):
-    """The operand, laid out over devices as `sharding` says. SDY: sharding_constraint.
+    """The operand, sharded by `sharding`. SDY: sharding_constraint.
 
     Args:
         operand: an array.
@@ -124,7 +124,7 @@ class ShardingConstraint(Placed):
 
 @register
 class Reshard(Placed):
-    """The operand, moved so that it lies as `sharding` says. SDY: reshard.
+    """The operand, moved to the sharding `sharding`. SDY: reshard.
 
     Args:
         operand: an array.
@@ -134,14 +134,14 @@ class Reshard(Placed):
 
 @register
 class AllReduce(Placed):
-    """The operand, of which devices along some axes hold terms that are added up. SDY: all_reduce.
+    """The sum of terms that devices along some axes hold. SDY: all_reduce.
 
-    As an array over all devices it is the operand.
+    As an array over all devices, it is the operand.
 
     Args:
         operand: an array.
-        sharding: a TensorSharding of as many dimensions: how the sum lies.
-        axes: those of the mesh, or parts of them, along which devices add up.
+        sharding: a TensorSharding of as many dimensions, that of the sum.
+        axes: axes of the mesh, or parts of them, along which devices add their terms.
     """
 
     axes: tuple[AxisRef, ...] = attribute(SequenceAttribute(Instance(AxisRef)))
@@ -172,16 +172,16 @@ class DataFlowEdge(Placed):
 
 @register
 class FuncDataFlowEdge(Identity):
-    """An argument of a function, or a result of a call, with the sharding of what flows there.
+    """An argument of a function, or a result of a call, with the sharding of its values.
 
-    SDY: func_data_flow_edge. The sharding is that of the result.
+    SDY: func_data_flow_edge. The sharding is that of the operation's result.
 
     Args:
         operand: the owner of the edge.
     """
 
     def stablehlo(self, emit, operands, shapes, results):
-        if emit.inlines_meshes:  # XLA knows nothing of it
+        if emit.inlines_meshes:  # XLA does not support it
             return operands
         return super().stablehlo(emit, operands, shapes, results)
 
@@ -191,12 +191,12 @@ class FuncDataFlowEdge(Identity):
 
 @register
 class PropagationBarrier(Identity):
-    """The operand, past which shardings go one way or not at all. SDY: propagation_barrier.
+    """The operand; shardings pass it in one direction or not at all. SDY: propagation_barrier.
 
     Args:
         operand: an array.
-        allowed_direction: FORWARD lets them go from the operand to the result, BACKWARD from the
-            result to the operand, NONE neither way.
+        allowed_direction: FORWARD lets shardings pass from the operand to the result, BACKWARD from
+            the result to the operand, NONE in neither direction.
     """
 
     allowed_direction: str = attribute(Enumeration("FORWARD", "BACKWARD", "NONE"))
@@ -207,11 +207,11 @@ class PropagationBarrier(Identity):
 
 @register
 class ShardingGroup(Identity):
-    """The operand, which lies as all others of its group do. SDY: sharding_group.
+    """The operand, with the same sharding as all others of its group. SDY: sharding_group.
 
     Args:
-        operand: an array; those of one group have one shape.
-        group_id: the number of the group, 0 or more.
+        operand: an array; the arrays of one group have one shape.
+        group_id: the id of the group, at least 0.
     """
 
     group_id: int = attribute(Integer(0, 2**63 - 1))
@@ -232,7 +232,7 @@ class ShardingGroup(Identity):
         return _derived(self.group_id, at)
 
 
-# Groups of derivatives and batches, which have shapes of their own, are numbered from here.
+# Groups of derivatives and batches, whose shapes differ, have ids from here on.
 _own_groups = count(2**62)
 
 
@@ -243,7 +243,7 @@ def _derived(group_id: int, how: Any) -> ShardingGroup:
 
 @register
 class SdyConstant(Constant):
-    """A constant that passes neither fold nor merge. SDY: constant."""
+    """A constant that passes do not fold or merge. SDY: constant."""
 
     name = "Constant"
     namespace = "sdy"
@@ -261,7 +261,7 @@ class SdyConstant(Constant):
 
 @register
 class NamedComputation(Call):
-    """A call that is written out in place, under a name. SDY: named_computation.
+    """A call that is inlined in the text, under a name. SDY: named_computation.
 
     Args:
         operands: values of the shapes of the computation's inputs.
@@ -289,7 +289,7 @@ class NamedComputation(Call):
         return emit.operation(name, operands, shapes, results, [region], **texts)
 
     def _placed(self, emit: Any, names: Any, shapes: Any, shardings: Any) -> Any:
-        """Values with constraints; a token of side effects, before them, has none."""
+        """Return values with constraints, except the token of side effects before them."""
         rest, placed = len(names) - len(shardings or ()), list(names)
         for number, sharding in enumerate(shardings or (), rest):
             operand = placed[number : number + 1], shapes[number : number + 1]
@@ -310,12 +310,12 @@ class NamedComputation(Call):
         return through(self.computation)
 
     def of_derived(self, computation):
-        # Where values of derivatives lie follows from what is around them.
+        # Shardings of values of derivatives follow from their surroundings.
         return NamedComputation(computation, self.label)
 
 
 def shardings_of(op: Any) -> Sequence[TensorSharding]:
-    """The shardings that an operation itself says."""
+    """Return the shardings that an operation itself states."""
     listed = getattr(op, "in_shardings", None) or (), getattr(op, "out_shardings", None) or ()
     candidates = (getattr(op, "sharding", None), *listed[0], *listed[1])
     return [candidate for candidate in candidates if isinstance(candidate, TensorSharding)]

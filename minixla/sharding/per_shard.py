@@ -1,8 +1,8 @@
 """Operations that XLA does not split over devices, run by each device on its own pieces.
 
-XLA gathers the operands of compiled code that it knows nothing of, and each device computes all of
-it. Where such an operation has a sharding rule, its instruction becomes a manual computation along
-the factors that its operands and results are cut along; how these lie native propagation says.
+XLA gathers the operands of compiled code that it does not know, and each device computes all of
+it. If such an operation has a sharding rule, its instruction becomes a manual computation along
+the factors that its arrays are sharded along. Native propagation determines their shardings.
 """
 
 import math
@@ -33,25 +33,26 @@ from minixla_ops.programs.call import Call
 from minixla_ops.programs.lowering import Lowered, lowered_program
 from minixla_ops.programs.runs_programs import program as program_of
 
-#: The axes along which each factor of a rule is cut.
+#: The axes along which each factor of a rule is sharded.
 Cuts = list[tuple[Part, ...]]
 
 
 def on_pieces(graph: Graph, shardings: Sequence[TensorSharding | None] = ()) -> Graph:
-    """A program in which each device runs on its pieces what XLA does not split.
+    """Return a program in which each device runs operations that XLA does not split on its pieces.
 
     Args:
         graph: the program.
-        shardings: how its operands lie, as far as that is known.
+        shardings: the shardings of its operands, if they are known.
 
     Returns:
-        The program with manual computations in place of operations whose arrays are cut along
-        factors of their sharding rules; the same one where there are none.
+        The program with manual computations in place of operations whose arrays are sharded along
+        factors of their sharding rules; the same program if it contains no such operations.
     """
     if not graph.has_pieces or not (any(shardings) or graph.meshes or graph.annotations):
         return graph
-    # By the one, in which all is written out that can be, passes find how values lie. The other is
-    # as it was but for what holds operations that run on pieces: both have these in one order.
+    # Passes use the first program, in which as much as possible is inlined, to find shardings. In
+    # the second one, only steps around operations that run on pieces are inlined. Both have the
+    # same order.
     original, program = Program.of_graph(graph), Program.of_graph(graph)
     for value, sharding in zip(original.main.inputs, shardings, strict=False):
         value.sharding = value.sharding or sharding
@@ -72,10 +73,10 @@ def _split(program: Program) -> Iterator[Step]:
 
 
 def _written_out(program: Program, step: Step, only_holders: bool) -> Block | None:
-    """What a step runs in place: a call, or what XLA has as other operations.
+    """Return the block to inline for a step: a call, or an operation that XLA decomposes.
 
-    That is those which hold operations that run on pieces, and if wanted all others of which no
-    rule says how they are split.
+    These are steps that contain operations that run on pieces. Unless `only_holders`, they include
+    all other steps without a sharding rule.
     """
     op, shapes = step.op, tuple([value.shape for value in step.operands])
     is_holder = any(computation.has_pieces for computation in op.computations)
@@ -91,13 +92,13 @@ def _written_out(program: Program, step: Step, only_holders: bool) -> Block | No
 
 
 class Pieces(NamedTuple):
-    """How a step is split.
+    """How to split a step.
 
     Attributes:
         rule: its sharding rule.
-        cuts: the axes along which each factor is cut.
+        cuts: the axes along which each factor is sharded.
         given, wanted: the shardings of its operands and results.
-        shapes: those of the operands' pieces.
+        shapes: the shapes of the operands' pieces.
     """
 
     rule: ShardingRule
@@ -108,9 +109,9 @@ class Pieces(NamedTuple):
 
 
 def pieces_of(step: Step) -> Pieces | None:
-    """How a step is split, as its values lie after propagation.
+    """Return how to split a step, by the shardings of its values after propagation.
 
-    None where nothing is cut, or the operation takes no pieces.
+    Return None if nothing is sharded, or if the operation does not support pieces.
     """
     op, values = step.op, (*step.operands, *step.results)
     is_manual = any(isinstance(enclosing.op, ManualComputation) for enclosing in step.around())
@@ -133,14 +134,14 @@ def pieces_of(step: Step) -> Pieces | None:
     expected = [at.local_shape(x.shape) for at, x in zip(wanted, step.results, strict=True)]
     try:
         if list(as_tuple(op.infer(tuple(pieces)))) != expected:
-            return None  # an attribute says what size a result has
+            return None  # an attribute determines the size of a result
     except MinixlaError:
         return None
     return Pieces(rule, cuts, stated, wanted, pieces)
 
 
 def manual_computation(step: Step) -> ManualComputation | None:
-    """What runs on each device in place of a step; None where it is not split."""
+    """Return the operation that each device runs in place of a step; None if it is not split."""
     pieces = pieces_of(step)
     if pieces is None:
         return None
@@ -153,7 +154,7 @@ def manual_computation(step: Step) -> ManualComputation | None:
 
 
 def _cuts(step: Step, rule: ShardingRule, mesh: Mesh) -> Cuts:
-    """Along which axes each factor is cut: those of the results first, then of the operands."""
+    """Return the axes along which each factor is sharded: first of results, then of operands."""
     cuts: Cuts = [()] * len(rule.sizes)
     used: list[Part] = []
     values = [*zip(step.results, rule.results, strict=True)]
@@ -172,10 +173,10 @@ def _cuts(step: Step, rule: ShardingRule, mesh: Mesh) -> Cuts:
 
 
 def _allowed(step: Step, rule: ShardingRule) -> set[int]:
-    """The factors along which pieces of the results follow from pieces of the operands.
+    """Return the factors along which pieces of the results follow from pieces of the operands.
 
-    A factor that passes through is in every result: one without it would be of the whole. What is
-    summed over is in none.
+    A factor that passes through must be in every result, because a result without it would be
+    whole. A factor that is summed over must be in no result.
     """
     results = [{factor for dimension in tensor for factor in dimension} for tensor in rule.results]
     operands = {factor for tensor in rule.operands for dimension in tensor for factor in dimension}
@@ -193,7 +194,7 @@ def _is_number(shape: Any) -> bool:
 
 
 def _even(parts: Sequence[Part], size: int, used: Sequence[Part], mesh: Mesh) -> tuple[Part, ...]:
-    """The first of some axes that are whole, free, and cut a size into equal pieces."""
+    """Return the first axes that are whole, free, and divide a size into equal pieces."""
     even: list[Part] = []
     for part in parts:
         is_free = not any(part.overlaps(taken) for taken in used)
@@ -205,21 +206,21 @@ def _even(parts: Sequence[Part], size: int, used: Sequence[Part], mesh: Mesh) ->
 
 
 def _sized(value: Value, dimensions: Sequence[Sequence[int]]) -> Iterator[tuple[Any, int]]:
-    """The factors of each dimension with its size."""
+    """Return the factors of each dimension with its size."""
     return zip(dimensions, value.shape.dimensions, strict=True)  # type: ignore[union-attr]  # an array
 
 
 def _misplaced(factors: Sequence[int], size: int, rule: ShardingRule, cuts: Cuts) -> list[int]:
-    """The factors of a dimension that cannot be cut: one major to them is not cut to the end."""
+    """Return factors of a dimension that cannot be sharded, after one that is not fully sharded."""
     is_whole = [size_of(cuts[factor]) == rule.sizes[factor] for factor in factors]
     first = 1 + sum(takewhile(bool, is_whole))
     if math.prod([rule.sizes[factor] for factor in factors]) != size:
-        first = 0  # not what its factors say
+        first = 0  # the dimension is not just its factors
     return [factor for factor in factors[first:] if cuts[factor]]
 
 
 def _sharding(mesh: Mesh, dimensions: Sequence[Sequence[int]], cuts: Cuts) -> TensorSharding:
-    """The sharding of one array, along whose other axes all devices have the same."""
+    """Return the sharding of one array; along other axes all devices hold the same values."""
     parts = [
         merged([part for factor in factors for part in cuts[factor]]) for factors in dimensions
     ]
@@ -229,7 +230,7 @@ def _sharding(mesh: Mesh, dimensions: Sequence[Sequence[int]], cuts: Cuts) -> Te
 
 
 def _local(op: Operation, pieces: Sequence[Shape], groups: Any) -> Graph:
-    """What each device runs; `groups` are those whose results are added up."""
+    """Return the program of each device; results are summed over `groups`."""
     channels = count(1)
 
     def total(value: Any) -> Any:

@@ -1,8 +1,8 @@
-"""Sharding rules found, and checked, by running operations in NumPy.
+"""Sharding rules that are found, and checked, by running operations in NumPy.
 
-A block is what lies at some of the indices of a factor. Of a factor that passes through, a block of
-the results follows from the operands' blocks alone, whatever the others hold; and where the
-operation takes arrays of the blocks' sizes, what it gives for them is that block of the results.
+A block is the part of an array at some of the indices of a factor. If a factor passes through, a
+block of the results follows from the operands' blocks only, regardless of other elements. If the
+operation accepts arrays of the blocks' sizes, its results for them are that block of the results.
 Along a factor that is summed over, partial results add up.
 """
 
@@ -34,45 +34,45 @@ from minixla_ops.programs.computations import MONOIDS, identity_of, monoid_of
 
 Arrays = Sequence[np.ndarray]
 
-# What a random operand's elements lie between, in the domains of most functions; integers are small
-# enough to be indices.
+# The range of random floats, in the domains of most functions; integers are small enough to be
+# indices.
 _LEAST, _GREATEST = 0.1, 0.9
 _INTEGERS = 3
-# How far apart equal floats may be: sums are added up in another order.
+# The tolerance of equal floats, because sums are added in another order.
 _TOLERANCE = 1e-3
 # Sizes above the first are probed as sizes from the second on.
 _LARGE, _SMALLEST = 16, 4
-# Of an operation with larger operands, which takes no smaller ones, nothing is known.
+# Larger operations are not probed if they do not accept smaller operands.
 _MOST_ELEMENTS = 1 << 20
-# How many ways in which one factor may be in the arrays are tried.
+# The number of tried ways in which one factor may be in the arrays.
 _MOST_CHOICES = 256
 
 
 class Place(NamedTuple):
-    """Where a factor is in an array."""
+    """The place of a factor in an array."""
 
-    sizes: tuple[int, ...]  # of the array, each dimension split into its factors
-    axis: int  # which of these dimensions is the factor
-    dimension: int  # the array's dimension of which it is the major part, or ABSENT
+    sizes: tuple[int, ...]  # The array's sizes, with each dimension split into its factors.
+    axis: int  # The index of the factor among these dimensions.
+    dimension: int  # The array's dimension whose major part it is, or ABSENT.
 
     def block(self, array: np.ndarray, indices: slice) -> np.ndarray:
-        """What lies at some indices of the factor; a view, in dimensions that are split."""
+        """Return the block at some indices of the factor: a view with split dimensions."""
         at: Any = (*[slice(None)] * self.axis, indices)
         return array.reshape(self.sizes)[at]
 
     def merged(self, inside: np.ndarray, outside: np.ndarray, indices: slice) -> np.ndarray:
-        """`inside` at some indices of the factor, `outside` at the others."""
+        """Return `inside` at some indices of the factor, and `outside` at the others."""
         mixed = np.array(outside)
         self.block(mixed, indices)[...] = self.block(inside, indices)
         return mixed
 
 
-#: For each array where a factor is in it, if it is.
+#: For each array, the place of a factor, or None.
 Places = Sequence[Place | None]
 
 
 class Trial:
-    """An operation, random operands, and its results for them."""
+    """An operation with random operands and its results for them."""
 
     def __init__(self, operation: Operation, shapes: ShapeList) -> None:
         random = np.random.default_rng(0)
@@ -83,18 +83,18 @@ class Trial:
         self.results = self._evaluated(self.operands)
 
     def _evaluated(self, operands: Arrays) -> list[np.ndarray]:
-        """The results by the operation's reference."""
+        """Return the results by the operation's reference."""
         with np.errstate(all="ignore"), nested():
             return [np.asarray(result) for result in as_tuple(self.operation.reference(*operands))]
 
     @cached_property
     def monoid(self) -> str | None:
-        """How partial results are combined; None for a computation that is no monoid."""
+        """The monoid that combines partial results; None if the computation is not a monoid."""
         programs = self.operation.computations
         return monoid_of(programs[-1]) if programs else "add"
 
     def is_local(self, operands: Places, results: Places) -> bool:
-        """Whether blocks of the results depend on no other blocks of the operands."""
+        """Test whether blocks of the results depend on no other blocks of the operands."""
         for indices in _halves([*operands, *results]):
             found = self._evaluated(self._within(operands, indices, self.others))
             for place, one, other in zip(results, self.results, found, strict=True):
@@ -103,12 +103,12 @@ class Trial:
         return True
 
     def depends(self, operands: Places) -> bool:
-        """Whether results depend on these operands."""
+        """Test whether results depend on these operands."""
         results = self._evaluated(self._within(operands, slice(0), self.others))
         return not all(map(_equal, self.results, results))
 
     def is_block_by_block(self, operands: Places, results: Places) -> bool | None:
-        """Whether what it gives for blocks are blocks of the results; None: it takes no blocks."""
+        """Test whether results for blocks are blocks of the results; None: blocks are rejected."""
         for indices in _halves([*operands, *results]):
             found = self._of_blocks(operands, indices)
             if found is None:
@@ -122,11 +122,11 @@ class Trial:
         return True
 
     def adds_up(self, operands: Places) -> bool:
-        """Whether results add up, where nothing stands for the other blocks."""
+        """Test whether results add up if the other blocks are replaced by identities."""
         results = self._of_blocks(operands, next(_halves(operands)))
         if results and any(x.shape != y.shape for x, y in zip(results, self.results, strict=True)):
             return False
-        # What is there without any block is in each of two partial results.
+        # A value that exists without any block is in both partial results.
         identities = [
             np.full(x.shape, identity_of(self.monoid or "", x.dtype)) for x in self.operands
         ]
@@ -139,25 +139,25 @@ class Trial:
         return all(_equal(combine(w, none), combine(x, y)) for w, none, x, y in columns)
 
     def adds_up_block_by_block(self, operands: Places) -> bool:
-        """Whether what it gives for blocks, which it must take, adds up."""
+        """Test whether results for blocks, which it must accept, add up."""
         parts = [self._of_blocks(operands, indices) for indices in _halves(operands)]
         columns = zip(self.results, *[part or [] for part in parts], strict=False)
         sums = [(w, x + y) for w, x, y in columns if w.shape == x.shape == y.shape]
         return len(sums) == len(self.results) and all(_equal(*pair) for pair in sums)
 
     def _within(self, places: Places, indices: slice, others: Arrays) -> Arrays:
-        """The operands, with what `others` hold outside of blocks."""
+        """Return the operands with the elements of `others` outside of blocks."""
         columns = zip(places, self.operands, others, strict=True)
         return [x if place is None else place.merged(x, y, indices) for place, x, y in columns]
 
     def _of_blocks(self, places: Places, indices: slice) -> Arrays | None:
-        """The results for blocks of the operands, None where the operation does not take them."""
+        """Return the results for blocks of the operands; None if the operation rejects them."""
         parts = []
         for place, array in zip(places, self.operands, strict=True):
             if place is None:
                 parts.append(array)
             elif place.dimension == ABSENT:
-                return None  # no device has such a block alone
+                return None  # no device has only such a block
             else:
                 block, sizes = place.block(array, indices), [*array.shape]
                 rest = sizes[place.dimension] // place.sizes[place.axis]
@@ -171,7 +171,7 @@ class Trial:
 
 
 def _halves(places: Places) -> Iterator[slice]:
-    """The indices of the two blocks of a factor."""
+    """Yield the indices of the two blocks of a factor."""
     size = next(place.sizes[place.axis] for place in places if place is not None)
     yield slice(0, size // 2)
     yield slice(size // 2, size)
@@ -195,11 +195,11 @@ def _equal(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def wrong_factors(operation: Operation, shapes: ShapeList, rule: ShardingRule) -> list[str]:
-    """What is wrong with a rule, a line for each factor that does not hold.
+    """Return the errors of a rule, with a line for each wrong factor.
 
-    What is summed over is combined as the operation's own computation does. Factors along which all
-    is needed, or that are permuted, promise nothing; nor is what a rule says of parts of dimensions
-    looked at, where a dimension is not just its factors.
+    Partial results are combined by the operation's own computation. Factors that need replication
+    or are permuted promise nothing. Parts of dimensions are not checked if a dimension is not just
+    its factors.
     """
     trial, problems = Trial(operation, shapes), []
     for factor, size in enumerate(rule.sizes):
@@ -216,14 +216,14 @@ def wrong_factors(operation: Operation, shapes: ShapeList, rule: ShardingRule) -
         if not trial.is_local(operands, results):
             problems.append(f"{name}: a block of the results depends on other blocks")
         elif is_major and trial.is_block_by_block(operands, results) is False:
-            problems.append(f"{name}: what it gives for a block is no block of the results")
+            problems.append(f"{name}: results for a block are not a block of the results")
     return problems
 
 
 def _places(
     rule: ShardingRule, tensors: Sequence[Tensor], arrays: Arrays, factor: int
 ) -> list[Place | None] | None:
-    """Where a factor is in each array; None where an array is not just what its factors say."""
+    """Return the place of a factor in each array; None if an array is not just its factors."""
     places: list[Place | None] = []
     for tensor, array in zip(tensors, arrays, strict=True):
         flat = [factor for dimension in tensor for factor in dimension]
@@ -240,31 +240,31 @@ def _places(
 
 
 def probed_rule(operation: Operation, shapes: ShapeList) -> ShardingRule | None:
-    """The rule of an operation as it shows: only of whole dimensions, nothing of what is permuted.
+    """Return the rule that probing shows: only for whole dimensions, without permuted factors.
 
-    A factor passes through where blocks of operands give that block of the results, and is summed
-    over where what they give adds up; along all other dimensions the whole array is needed.
+    A factor passes through if blocks of operands determine that block of the results. It is summed
+    over if the results for blocks add up. Along all other dimensions the whole array is needed.
 
     Args:
-        operation: one that has a reference.
-        shapes: of its operands.
+        operation: an operation with a reference.
+        shapes: the shapes of its operands.
 
     Returns:
-        The rule; None where the reference fails for random operands of these shapes, and of smaller
-        ones, or these are large.
+        The rule; None if the reference fails for random operands of these shapes and of smaller
+        ones, or if these are large.
     """
     for smaller in (_smaller(operation, shapes), operation.array_shapes(shapes)):
         if smaller is not None and sum(shape.size for shape in smaller) <= _MOST_ELEMENTS:
             try:
                 probe = _Probe(Trial(operation, smaller))
-            except Exception:  # whatever a user's function raises
+            except Exception:  # a user's function may raise any error
                 continue
             return probe.rule(shapes, as_tuple(operation.infer(tuple(shapes))))
     return None
 
 
 def _smaller(operation: Operation, shapes: ShapeList) -> list[Shape] | None:
-    """Shapes with small sizes, different where the given ones are, if the operation takes them."""
+    """Return small shapes that the operation accepts, with different sizes where these differ."""
     arrays, results = operation.array_shapes(shapes), as_tuple(operation.infer(tuple(shapes)))
     every = {size for shape in (*arrays, *results) for size in shape.dimensions}
     large = sorted(size for size in every if size > _LARGE)
@@ -283,7 +283,7 @@ def _smaller(operation: Operation, shapes: ShapeList) -> list[Shape] | None:
 
 
 class _Probe:
-    """The factors that a trial shows: for each its dimension in each array, or ABSENT."""
+    """The factors that a trial shows: the dimension of each in each array, or ABSENT."""
 
     def __init__(self, trial: Trial) -> None:
         self.trial = trial
@@ -306,14 +306,14 @@ class _Probe:
         ]
 
     def _options(self, first: int, arrays: Arrays, size: int) -> list[list[int]]:
-        """For each array the free dimensions of a size, and that it may have none."""
+        """Return for each array its free dimensions of a size, and ABSENT."""
         columns = enumerate(arrays, first)
         return [
             [*[d for d in sorted(self._free[i]) if x.shape[d] == size], ABSENT] for i, x in columns
         ]
 
     def _pass(self, index: int, dimension: int, size: int) -> None:
-        """Finds the factor that is this dimension of this result, if it passes through."""
+        """Find the factor of a dimension of a result, if it passes through."""
         trial, count = self.trial, len(self.trial.operands)
         result = [ABSENT] * len(trial.results)
         result[index] = dimension
@@ -337,7 +337,7 @@ class _Probe:
                 return
 
     def _sum(self, size: int) -> bool:
-        """Finds a factor of this size that is summed over; whether there is one."""
+        """Find a factor of this size that is summed over; return whether it exists."""
         trial = self.trial
         choices = [*islice(product(*self._options(0, trial.operands, size)), _MOST_CHOICES)]
         for chosen in sorted(choices, key=lambda choice: choice.count(ABSENT)):
@@ -353,7 +353,7 @@ class _Probe:
             free.discard(at)
 
     def rule(self, operands: ShapeList, results: Sequence[AnyShape]) -> ShardingRule:
-        """The rule for shapes."""
+        """Return the rule for shapes."""
         builder, arrays = RuleBuilder(operands, tuple(results)), [*operands, *results]
         sizes = [shape.dimensions for shape in arrays]  # type: ignore[union-attr]  # arrays
         for kind, factors in ((PASS_THROUGH, self.passing), (REDUCTION, self.summed)):

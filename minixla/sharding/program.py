@@ -1,4 +1,4 @@
-"""Programs that passes change: functions, blocks and steps, as MLIR has them in memory."""
+"""Programs that passes change: functions, blocks and steps, as in MLIR."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,7 +19,7 @@ from minixla.sharding.tensor_sharding import TensorSharding
 from minixla_ops.control_flow.conditional import Conditional
 from minixla_ops.programs.call import Call
 
-#: The attribute of a function which is a copy of another, that names the other.
+#: The attribute of a copied function with the name of the original.
 ORIGINAL_NAME = "sdy.original_func_name"
 
 
@@ -28,8 +28,8 @@ class Value:
 
     Attributes:
         shape: its shape.
-        sharding: how it lies over devices, or None.
-        owner: the step or block that it belongs to, as its result or input number `index`.
+        sharding: its sharding, or None.
+        owner: the step or block that it belongs to, as its result or input at `index`.
     """
 
     __slots__ = ("index", "owner", "shape", "sharding")
@@ -42,7 +42,7 @@ class Value:
 
     @property
     def rank(self) -> int:
-        """The number of dimensions; 0 for what is no array."""
+        """The number of dimensions; 0 for anything except arrays."""
         return getattr(self.shape, "rank", 0)
 
     @property
@@ -52,17 +52,17 @@ class Value:
 
     @property
     def flow(self) -> "Step | None":
-        """The step that makes it, or that runs the block of which it is an input."""
+        """The step that computes it, or that runs the block with this input."""
         return self.owner if isinstance(self.owner, Step) else self.owner.step
 
     @property
     def block(self) -> "Block":
-        """The block in which it stands."""
+        """The block that contains it."""
         return self.owner.block if isinstance(self.owner, Step) else self.owner
 
     @property
     def can_be_sharded(self) -> bool:
-        """Whether it is an array of static sizes."""
+        """True if it is an array of static sizes."""
         return isinstance(self.shape, Shape) and not self.shape.is_dynamic
 
     def __repr__(self) -> str:
@@ -74,10 +74,10 @@ class Step:
 
     Attributes:
         op: the record of its attributes. Programs within it are only those of `blocks`.
-        operands, results: the values that it reads and makes.
+        operands, results: the values that it reads and computes.
         blocks: the programs that it runs, which passes may change.
         callee: the function that it calls, if it is a call.
-        block: the one in which it stands.
+        block: the block that contains it.
         source: the user's line, or None.
         stated_rule: the sharding rule that the program states for it, or None.
     """
@@ -103,28 +103,28 @@ class Step:
 
     @property
     def sharding_rule(self) -> ShardingRule | None:
-        """Which dimensions are split together: what is stated, else what its operation says."""
+        """The dimensions that are split together, by the stated rule or the operation's."""
         return self.stated_rule or self.op.sharding_rule(*[value.shape for value in self.operands])
 
     @property
     def edges(self) -> Sequence[Edge]:
-        """Where its operation lets values flow."""
+        """The edges along which its operation lets values flow."""
         return self.op.data_flow(*[value.shape for value in self.operands])
 
     def at(self, place: Place) -> Value:
-        """The value at a place of an edge."""
+        """Return the value at a place of an edge."""
         owner = self if place.kind in ("operand", "result") else self.blocks[place.block]
         return getattr(owner, f"{place.kind}s")[place.number]
 
     def around(self) -> "Iterator[Step]":
-        """The steps in whose blocks it stands, the innermost first."""
+        """Yield the steps around it, the innermost first."""
         step = self.block.step
         while step is not None:
             yield step
             step = step.block.step
 
     def again(self, block: "Block", values: dict[Value, Value]) -> "Step":
-        """A copy in a block; `values` are those to read in place of others, and get the results."""
+        """Copy it into a block; `values` maps old values to new ones, and gets the results."""
         operands = [values.get(operand, operand) for operand in self.operands]
         shapes = [value.shape for value in self.results]
         made = Step(self.op, operands, shapes, block, self.source)
@@ -153,14 +153,14 @@ class Block:
         self.name = ""
 
     def add_input(self, shape: AnyShape) -> Value:
-        """One more input."""
+        """Add an input."""
         self.inputs.append(Value(shape, self, len(self.inputs)))
         return self.inputs[-1]
 
     def new_step(
         self, op: Operation, operands: Iterable[Value], source: Source | None = None
     ) -> Step:
-        """A step of an operation, not yet among the block's."""
+        """Create a step of an operation, without inserting it into the block."""
         operands = list(operands)
         shapes = (
             () if isinstance(op, ShardingGroup) else op.infer(tuple([x.shape for x in operands]))
@@ -168,7 +168,7 @@ class Block:
         return Step(op, operands, shapes if isinstance(shapes, tuple) else (shapes,), self, source)
 
     def copied_to(self, made: "Target", values: dict[Value, Value]) -> "Target":
-        """Makes an empty block a copy; see `Step.again`."""
+        """Make an empty block a copy; see `Step.again`."""
         made.name = self.name
         for old in self.inputs:
             values[old] = made.add_input(old.shape)
@@ -178,7 +178,7 @@ class Block:
         return made
 
     def walk(self) -> Iterator[Step]:
-        """Every step, and those in its blocks, outer before inner, in order."""
+        """Yield every step, and those in its blocks, outer before inner, in order."""
         stack = [iter(list(self.steps))]
         while stack:
             for step in stack[-1]:
@@ -190,13 +190,13 @@ class Block:
                 stack.pop()
 
     def blocks(self) -> "Iterator[Block]":
-        """It, and the blocks of its steps, outer before inner."""
+        """Yield it and the blocks of its steps, outer before inner."""
         yield self
         for step in self.walk():
             yield from step.blocks
 
     def read_instead(self, values: Mapping[Value, Value]) -> None:
-        """Has values read in place of others, in it and in blocks within."""
+        """Replace values by others in it and in inner blocks."""
 
         def current(value: Value) -> Value:
             while value in values:
@@ -209,7 +209,7 @@ class Block:
             block.outputs = list(map(current, block.outputs))
 
     def uses(self) -> "dict[Value, list[Use]]":
-        """Where values are read in it and in blocks within, in order; see `Program.uses`."""
+        """Return the uses of values in it and in inner blocks, in order; see `Program.uses`."""
         uses_of: dict[Value, list[Use]] = {}
         self._collect_uses(uses_of)
         return uses_of
@@ -231,9 +231,9 @@ class Function(Block):
     """A function of a program.
 
     Attributes:
-        name, is_public: how others call it, and whether those outside may.
+        name, is_public: its name, and whether callers outside may use it.
         output_shardings: for each result its sharding, or None.
-        original_name: of a copy that a pass made, the name of what it is a copy of.
+        original_name: for a copy that a pass made, the name of the original.
     """
 
     def __init__(self, name: str, is_public: bool = True) -> None:
@@ -244,7 +244,7 @@ class Function(Block):
         self.original_name: str | None = None
 
     def again(self, name: str) -> "Function":
-        """A private copy under another name."""
+        """Make a private copy under another name."""
         made = self.copied_to(Function(name, is_public=False), {})
         made.name, made.original_name = name, self.original_name or self.name
         made.output_shardings = list(self.output_shardings)
@@ -252,28 +252,28 @@ class Function(Block):
 
 
 class Use(NamedTuple):
-    """A place where a value is read: operand, or output of a block, number so many."""
+    """A use of a value: as an operand of a step, or an output of a block, at an index."""
 
     user: Step | Block
     number: int
 
     @property
     def step(self) -> Step | None:
-        """The step that reads it; None where a block gives it."""
+        """The step that reads it; None if it is an output of a block."""
         return self.user if isinstance(self.user, Step) else None
 
     @property
     def block(self) -> Block:
-        """The block in which it is read."""
+        """The block that contains the use."""
         return self.user.block if isinstance(self.user, Step) else self.user
 
     @property
     def value(self) -> Value:
-        """What is read there."""
+        """The value that is read."""
         return self._read[self.number]
 
     def put(self, value: Value) -> None:
-        """Has another value read there."""
+        """Replace the value that is read."""
         self._read[self.number] = value
 
     @property
@@ -284,7 +284,7 @@ class Use(NamedTuple):
 class Program:
     """A module: meshes and functions by name, in order.
 
-    A function that is called is one, however often: the `callee` of each step that calls it.
+    A called function is one object, the `callee` of all steps that call it.
     """
 
     def __init__(self) -> None:
@@ -293,12 +293,12 @@ class Program:
 
     @classmethod
     def of_graph(cls, graph: Graph) -> "Program":
-        """A graph as function `main`, and what it calls."""
+        """Create a program with a graph as function `main`, and the functions that it calls."""
         return cls.of_graphs({"main": graph}, ["main"])
 
     @classmethod
     def of_graphs(cls, graphs: Mapping[str, Graph], public: Iterable[str]) -> "Program":
-        """Functions by name, those of `public` public, and what they call besides."""
+        """Create a program of functions by name, `public` or not, and the functions they call."""
         program = cls()
         reader = _Reader(program, graphs, set(public))
         for name in graphs:
@@ -310,44 +310,44 @@ class Program:
 
     @property
     def main(self) -> Function:
-        """Function `main`, or the first."""
+        """The function `main`, or the first one."""
         return self.functions.get("main") or next(iter(self.functions.values()))
 
     def block_of(self, graph: Graph) -> Block:
-        """A graph as a block that no step runs."""
+        """Return a graph as a block that no step runs."""
         block = Block()
         _Reader(self, {}, set()).fill(block, graph, None)
         return block
 
     def walk(self) -> Iterator[Step]:
-        """Every step of every function, outer before inner, in order."""
+        """Yield every step of every function, outer before inner, in order."""
         for function in list(self.functions.values()):
             yield from function.walk()
 
     def blocks(self) -> Iterator[Block]:
-        """Every block, outer before inner."""
+        """Yield every block, outer before inner."""
         for function in list(self.functions.values()):
             yield from function.blocks()
 
     def uses(self) -> dict[Value, list[Use]]:
-        """Where each value is read, in order; values that nobody reads are not there."""
+        """Return the uses of each value, in order, except for values without uses."""
         uses_of: dict[Value, list[Use]] = {}
         for function in self.functions.values():
             uses_of |= function.uses()
         return uses_of
 
     def read_instead(self, values: Mapping[Value, Value]) -> None:
-        """Has values read in place of others, everywhere."""
+        """Replace values by others everywhere."""
         for function in self.functions.values():
             function.read_instead(values)
 
     def graphs(self) -> dict[str, Graph]:
-        """Each function as a graph with its annotations, by name."""
+        """Return each function as a graph with its annotations, by name."""
         writer = _Writer(self)
         return {name: writer.function(function) for name, function in self.functions.items()}
 
     def graph(self, name: str = "main") -> Graph:
-        """One function as a graph; by default the main one."""
+        """Return one function as a graph; by default the main one."""
         return self.graphs()[name if name in self.functions else self.main.name]
 
     def __str__(self) -> str:
@@ -360,7 +360,7 @@ class Program:
 
 
 class _Reader:
-    """Makes a program of graphs."""
+    """Creates a program from graphs."""
 
     def __init__(self, program: Program, graphs: Mapping[str, Graph], public: set[str]) -> None:
         self.program, self.graphs, self.public = program, dict(graphs), public
@@ -379,7 +379,7 @@ class _Reader:
         return functions[name]
 
     def called(self, graph: Graph) -> Function:
-        """The function that computes a graph."""
+        """Return the function that computes a graph."""
         if id(graph) not in self.names:
             stem = name = identifier(graph.name)
             numbers = count()
@@ -389,7 +389,7 @@ class _Reader:
         return self.function(self.names[id(graph)])
 
     def fill(self, block: Block, graph: Graph, inputs: Sequence[Value] | None) -> None:
-        """The steps of a graph in a block, whose inputs are values outside if some are given."""
+        """Add the steps of a graph to a block; its inputs are those of the block, or `inputs`."""
         notes = graph.annotations or Annotations()
         block.name = block.name or graph.name
         for value in graph.inputs:
@@ -423,7 +423,7 @@ class _Reader:
 
 
 class _Writer:
-    """Makes graphs of a program's functions."""
+    """Creates graphs from a program's functions."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -443,7 +443,7 @@ class _Writer:
         return self.done[function]
 
     def block(self, block: Block, captured: Sequence[Value] = ()) -> Graph:
-        """A block as a graph whose last inputs stand for the values outside that it reads."""
+        """Return a block as a graph; its last inputs are the `captured` values from outside."""
         read = (*block.inputs, *captured)
         inputs = [GraphValue(value.shape, None, number) for number, value in enumerate(read)]
         values = dict(zip(read, inputs, strict=True))
@@ -484,13 +484,13 @@ class _Writer:
 
 
 def _replaced(value: Any, graphs: Iterator[Graph]) -> Any:
-    if type(value) is tuple:  # Dimension numbers are tuples of classes of their own.
+    if type(value) is tuple:  # dimension numbers are tuples of other classes
         return tuple([_replaced(element, graphs) for element in value])
     return next(graphs) if isinstance(value, Graph) else value
 
 
 def captures(step: Step) -> list[Value]:
-    """The values outside that a step's blocks read, in the order in which they do."""
+    """Return the outside values that a step's blocks read, in the order of their uses."""
     inner = [inner_block for block in step.blocks for inner_block in block.blocks()]
     local = {value for block in inner for value in block.inputs}
     local.update(value for block in inner for step in block.steps for value in step.results)

@@ -1,4 +1,4 @@
-"""How an array lies over the devices of a mesh."""
+"""The sharding of an array over the devices of a mesh."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -11,18 +11,18 @@ from minixla.core.stablehlo_text import symbol_text
 from minixla.sharding.axes import AxisRef, Part, size_of
 from minixla.sharding.mesh import Mesh
 
-#: How many priorities there can be: more than anybody needs, as in SDY 64 bits.
+#: The largest priority; SDY has 64 bits.
 _MOST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class DimensionSharding:
-    """The axes over which one dimension is laid out (SDY: DimensionShardingAttr).
+    """The axes along which one dimension is sharded (SDY: DimensionShardingAttr).
 
     Attributes:
         axes: axes and parts of axes, major to minor.
-        is_closed: whether propagation may add none.
-        priority: in which round propagation begins to use it; None is 0, the first.
+        is_closed: whether propagation must not add axes.
+        priority: the round in which propagation begins to use it; None is 0, the first.
     """
 
     axes: tuple[AxisRef, ...] = ()
@@ -37,19 +37,19 @@ class DimensionSharding:
 
 @dataclass(frozen=True, init=False)
 class TensorSharding:
-    """How an array lies over a mesh (SDY: TensorShardingAttr).
+    """The sharding of an array over a mesh (SDY: TensorShardingAttr).
 
-    Axes in none of the lists are replicated too, and may still be used by propagation.
+    Axes in none of the lists are also replicated, and propagation may still use them.
 
     Attributes:
         mesh: the mesh.
         dimensions: the axes of each dimension.
-        replicated: axes along which all devices hold the same, which nothing else may use.
+        replicated: axes along which all devices hold the same values, which nothing else may use.
         unreduced: axes along which devices hold parts of a sum.
-        mesh_name: how programs call the mesh; None where they write it out.
+        mesh_name: the name of the mesh in programs; None if it is written out.
 
     Raises:
-        ShardingError: axes that the mesh has not, are used twice, or are not in their normal form.
+        ShardingError: axes are unknown, used twice, or not in their normal form.
     """
 
     mesh: Mesh
@@ -58,7 +58,7 @@ class TensorSharding:
     unreduced: tuple[AxisRef, ...]
     mesh_name: str | None
 
-    # Written out: that of a dataclass would count as the user's line in errors.
+    # An explicit method, because a dataclass's would be reported as the user's line in errors.
     def __init__(
         self,
         mesh: Mesh,
@@ -72,7 +72,7 @@ class TensorSharding:
             fields = {"mesh": mesh, "dimensions": tuple(dimensions), **axes, "mesh_name": mesh_name}
             vars(self).update(fields)
             _check(self)
-        except (AttributeError, TypeError):  # propagation makes many: only here is time for more
+        except (AttributeError, TypeError):  # checked here, because propagation creates many
             are_dimensions = _are(DimensionSharding, dimensions) and all(
                 _are(AxisRef, dimension.axes) for dimension in dimensions
             )
@@ -91,31 +91,31 @@ class TensorSharding:
 
     @classmethod
     def open(cls, mesh: Mesh, rank: int, mesh_name: str | None = None) -> "TensorSharding":
-        """The sharding that says nothing: every dimension open, over no axes."""
+        """Return the empty sharding: every dimension is open, without axes."""
         return cls(mesh, (DimensionSharding((), False),) * rank, mesh_name=mesh_name)
 
     @classmethod
     def closed(cls, mesh: Mesh, rank: int, mesh_name: str | None = None) -> "TensorSharding":
-        """The sharding over no axes that stays so."""
+        """Return the closed sharding without axes."""
         return cls(mesh, (DimensionSharding(),) * rank, mesh_name=mesh_name)
 
     @classmethod
     def from_spec(cls, mesh: Any, spec: Any, rank: int) -> "TensorSharding":
-        """The sharding that a PartitionSpec means for an array.
+        """Return the sharding of an array for a PartitionSpec.
 
         Args:
             mesh: a mesh, of ours or JAX's.
-            spec: `jax.sharding.PartitionSpec`, or a sequence of what it holds: for each dimension
-                an axis, a tuple of axes, None for none, or `PartitionSpec.UNCONSTRAINED` for open.
-            rank: the number of dimensions; those that the spec does not reach are closed.
+            spec: `jax.sharding.PartitionSpec`, or a sequence of its entries: for each dimension an
+                axis, a tuple of axes, None for no axes, or `PartitionSpec.UNCONSTRAINED` for open.
+            rank: the number of dimensions; those beyond the spec are closed.
 
         Raises:
-            ShardingError: more entries than dimensions, or what the class says.
+            ShardingError: there are more entries than dimensions, or the class raises it.
         """
         mesh, entries = Mesh.of(mesh), getattr(spec, "partitions", spec)
         if isinstance(entries, str) or not isinstance(entries, Sequence):
-            advice = "Give a jax.sharding.PartitionSpec, or a sequence of what it holds."
-            raise explain(ShardingError, "PartitionSpec", f"{spec!r} is no spec", (), advice)
+            advice = "Give a jax.sharding.PartitionSpec, or a sequence of its entries."
+            raise explain(ShardingError, "PartitionSpec", f"{spec!r} is not a spec", (), advice)
         entries = list(entries)
         if len(entries) > rank:
             problem = f"a spec of {len(entries)} entries for an array of {rank} dimensions"
@@ -137,17 +137,17 @@ class TensorSharding:
 
     @property
     def cut_along(self) -> set[str]:
-        """The names of the axes that cut dimensions."""
+        """The names of the axes along which dimensions are sharded."""
         return {axis.name for dimension in self.dimensions for axis in dimension.axes}
 
     @property
     def is_closed(self) -> bool:
-        """Whether every dimension is."""
+        """True if every dimension is closed."""
         return all(dimension.is_closed for dimension in self.dimensions)
 
     @property
     def is_replicated(self) -> bool:
-        """Whether every device holds the whole."""
+        """True if every device holds the whole array."""
         return not self.unreduced and not any(dimension.axes for dimension in self.dimensions)
 
     @cached_property
@@ -156,11 +156,11 @@ class TensorSharding:
         return tuple([tuple(map(self.mesh.part, dimension.axes)) for dimension in self.dimensions])
 
     def of(self, **changed: Any) -> "TensorSharding":
-        """The same with some attributes changed."""
+        """Return a copy with some attributes changed."""
         return replace(self, **changed)
 
     def with_parts(self, parts: Iterable[Sequence[Part]]) -> "TensorSharding":
-        """The same over other axes, for each dimension; one that changes has no priority."""
+        """Return a copy with other axes for each dimension; changed ones lose their priority."""
         dimensions = [
             old if now == was else DimensionSharding(tuple(map(self.mesh.axis, now)), old.is_closed)
             for old, was, now in zip(self.dimensions, self.parts, map(tuple, parts), strict=True)
@@ -168,32 +168,32 @@ class TensorSharding:
         return replace(self, dimensions=dimensions)
 
     def replicated_along(self, names: Iterable[str], mesh_name: str | None) -> "TensorSharding":
-        """The same with whole axes more along which all devices hold the same."""
+        """Return a copy with more whole axes along which all devices hold the same values."""
         parts = [*map(self.mesh.part, self.replicated), *[self.mesh.whole_axes[n] for n in names]]
         return replace(self, replicated=self.mesh.listed(parts), mesh_name=mesh_name)
 
     def local_sizes(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        """The sizes that one device holds of an array of `sizes`, padding counted."""
+        """Return the sizes of one device's piece of an array of `sizes`, including padding."""
         if self.mesh.is_maximal:
             return tuple(sizes)
         pairs = zip(sizes, self.parts, strict=True)
         return tuple([-(-size // size_of(parts)) for size, parts in pairs])
 
     def local_shape(self, shape: Any) -> Any:
-        """The shape of what one device holds; the same of what is no array of static size."""
+        """Return the shape of one device's piece; only arrays of static size change."""
         if not isinstance(shape, Shape) or shape.is_dynamic:
             return shape
         return shape.with_dimensions(self.local_sizes(shape.dimensions))
 
     def spec(self) -> tuple[Any, ...]:
-        """What a PartitionSpec would hold, which knows neither parts of axes nor priorities.
+        """Return the entries of a PartitionSpec, which lacks parts of axes and priorities.
 
         Entries are None, a name or a tuple of names, and `...` for an open dimension without axes.
         """
         return tuple(map(_entry, self.dimensions))
 
     def check_rank(self, shape: Any, subject: str = "sharding") -> None:
-        """Raises ShardingError where the sharding is none for an array of a shape."""
+        """Raise ShardingError if the sharding does not fit an array of a shape."""
         rank = getattr(shape, "rank", 0)
         if self.mesh.is_maximal or self.rank == rank:
             return
@@ -207,25 +207,25 @@ class TensorSharding:
         return f"#sdy.sharding{self}"
 
     def saying_nothing(self, shape: Any) -> "TensorSharding":
-        """The sharding on the same mesh, for another shape, that says nothing."""
+        """Return the empty sharding on the same mesh, for another shape."""
         return TensorSharding.open(self.mesh, getattr(shape, "rank", 0), self.mesh_name)
 
     def __str__(self) -> str:
         return self.text(self.mesh_name)
 
     def text(self, mesh_name: str | None) -> str:
-        """The text with another name of the mesh, or with the mesh written out."""
+        """Return the text with another name of the mesh, or with the mesh written out."""
         mesh = f"mesh{self.mesh}" if mesh_name is None else symbol_text(mesh_name)
         return f"<{mesh}, {self.layout_text}>"
 
     @property
     def shown(self) -> str:
-        """The same for people, without quotes."""
+        """The text for people, without quotes."""
         return self.layout_text.replace('"', "")
 
     @property
     def layout_text(self) -> str:
-        """The text of all but the mesh: `[{"x"}, {?}], replicated={"y"}`."""
+        """The text without the mesh: `[{"x"}, {?}], replicated={"y"}`."""
         texts = [f"[{', '.join(map(str, self.dimensions))}]"]
         for name in ("replicated", "unreduced"):
             axes = getattr(self, name)
@@ -243,13 +243,13 @@ def _dimension(entry: Any) -> DimensionSharding:
     if None in axes:
         advice = "Give for each dimension an axis, a tuple of axes, or None."
         raise explain(
-            ShardingError, "PartitionSpec", f"{entry!r} is no entry of a spec", (), advice
+            ShardingError, "PartitionSpec", f"{entry!r} is not an entry of a spec", (), advice
         )
     return DimensionSharding(tuple(filter(None, axes)))
 
 
 def _axis(given: Any) -> AxisRef | None:
-    """An axis from its name, from (name, pre_size, size) or itself; None from others."""
+    """Return an axis from its name, (name, pre_size, size) or itself; None for others."""
     if isinstance(given, str):
         return AxisRef(given)
     return AxisRef(*given) if isinstance(given, tuple) and len(given) == 3 else None
@@ -272,10 +272,10 @@ def _are(kind: type, values: Any) -> bool:
 
 
 def _check(sharding: TensorSharding) -> None:
-    """The rules of a tensor sharding, SDY's."""
+    """Check SDY's rules of a tensor sharding."""
     mesh, lists = sharding.mesh, sharding.lists
     if not mesh.axis_names and any(lists):
-        problem = "a mesh without axes has none to lay out over"
+        problem = "a mesh without axes cannot shard dimensions"
         raise _refusal(sharding, problem, "Give empty dimensions.")
     if mesh.is_maximal and sharding.dimensions:
         problem = f"a mesh of one device, and a sharding of {sharding.rank} dimensions"
@@ -286,7 +286,7 @@ def _check(sharding: TensorSharding) -> None:
             raise _refusal(sharding, problem, "Priorities are 0 or more.")
         if dimension.priority is not None and dimension.is_closed and not dimension.axes:
             problem = f"dimension {number} has a priority, but is empty and closed"
-            advice = "Leave the priority out: there is nothing to propagate."
+            advice = "Omit the priority: there is nothing to propagate."
             raise _refusal(sharding, problem, advice)
     seen: dict[str, list[Part]] = {}
     for axes in lists:
@@ -301,7 +301,7 @@ def _check(sharding: TensorSharding) -> None:
 def _check_list(
     sharding: TensorSharding, axes: Sequence[AxisRef], seen: dict[str, list[Part]]
 ) -> None:
-    """Checks the axes of a dimension, or of another list, beside those `seen` before."""
+    """Check the axes of a dimension, or of another list, given those `seen` before."""
     mesh, last = sharding.mesh, None
     for axis in axes:
         problem = _problem_of(mesh, axis)
@@ -326,15 +326,15 @@ def _check_list(
 
 
 def _problem_of(mesh: Mesh, axis: AxisRef) -> tuple[str, str] | None:
-    """Why something is no axis of a mesh, nor a part of one, and what is; None where it is."""
+    """Return why an axis or part is not valid in a mesh, and advice; None if it is valid."""
     size = mesh.shape.get(axis.name)
     if size is None:
         advice = f"The mesh has {', '.join(mesh.axis_names) or 'no axes'}."
         return f'axis "{axis.name}" is unknown', advice
     major, own = axis.pre_size, axis.size
     if own is not None and (major < 1 or own <= 1 or size % (major * own) or own == size):
-        rule = f'Of axis "{axis.name}" of size {size} a part (m)k has k > 1, k < {size}, and '
-        return f"{axis} is no part of its axis", f"{rule}m * k divides {size}."
+        rule = f'A part (m)k of axis "{axis.name}" of size {size} has k > 1, k < {size}, and '
+        return f"{axis} is not a part of its axis", f"{rule}m * k divides {size}."
     return None
 
 

@@ -18,19 +18,19 @@ _SYMBOL = re.compile(r'\s*@(?:"((?:[^"\\]|\\.)*)"|([\w$.-]+))')
 
 
 class _Reader:
-    """Reads one attribute from a text, from left to right."""
+    """Parses one attribute from left to right."""
 
     def __init__(self, text: str, what: str, meshes: Mapping[str, Mesh]) -> None:
         self.text, self.what, self.meshes = text, what, meshes
         self.place = 0
 
     def peek(self) -> str:
-        """The next token, or nothing at the end."""
+        """Return the next token, or "" at the end."""
         match = _TOKEN.match(self.text, self.place)
         return "" if match is None else match[0].strip()
 
     def take(self, wanted: str | None = None) -> str:
-        """The next token, which must be `wanted` if that is given."""
+        """Consume and return the next token, which must be `wanted` if that is given."""
         token = self.peek()
         if not token or (wanted is not None and token != wanted):
             self.refuse(f"{wanted or 'more'} is expected")
@@ -38,14 +38,14 @@ class _Reader:
         return token
 
     def took(self, token: str) -> bool:
-        """Whether the next token is this one, which is taken then."""
+        """Consume the next token if it is this one, and return whether it was."""
         if self.peek() != token:
             return False
         self.take()
         return True
 
     def listed(self, ends: str, read: Callable[[], Item]) -> list[Item]:
-        """Items between brackets, with commas between them."""
+        """Read items between brackets, with commas between them."""
         self.take(ends[0])
         items: list[Item] = []
         while not self.took(ends[1]):
@@ -101,7 +101,7 @@ class _Reader:
             name = self.name()
             self.take("=")
             if name in sizes:
-                self.refuse(f"axis {name} is there twice")
+                self.refuse(f"axis {name} is repeated")
             sizes[name] = self.number()
 
         self.listed("[]", axis)
@@ -140,13 +140,13 @@ class _Reader:
         return TensorSharding(mesh, **fields, mesh_name=name)
 
     def end(self, value: Item) -> Item:
-        """A value, where nothing comes after it."""
+        """Return a value; raise an error if more text follows."""
         if self.peek():
             self.refuse("nothing more is expected")
         return value
 
     def refuse(self, problem: str) -> NoReturn:
-        """Raises the error at the current place."""
+        """Raise the error at the current position."""
         context = self.text[max(0, self.place - 60) : self.place + 60].strip()
         given = [f"at {self.place}: {context[:120]!r}"]
         advice = 'Meshes are written <["x"=2]>, shardings <@mesh, [{"x"}, {?}]>, as SDY does.'
@@ -164,7 +164,7 @@ def _started(text: str, prefix: str, what: str, meshes: Mapping[str, Mesh]) -> _
 
 
 def parse_mesh(text: str) -> Mesh:
-    """A mesh from SDY's text, `<["x"=2, "y"=4]>` or `#sdy.mesh<...>`.
+    """Parse a mesh from SDY's text, `<["x"=2, "y"=4]>` or `#sdy.mesh<...>`.
 
     Args:
         text: the text.
@@ -173,7 +173,7 @@ def parse_mesh(text: str) -> Mesh:
         A Mesh.
 
     Raises:
-        ShardingError: the text is none, with the place; or no mesh.
+        ShardingError: the text is invalid (the message shows where), or not a mesh.
 
     Example:
         >>> mx.sharding.parse_mesh('<["x"=2, "y"=4]>')
@@ -184,17 +184,17 @@ def parse_mesh(text: str) -> Mesh:
 
 
 def parse_sharding(text: str, meshes: Mapping[str, Mesh] = {}) -> TensorSharding:
-    """A sharding from SDY's text, `<@mesh, [{"x"}, {?}]>` or `#sdy.sharding<...>`.
+    """Parse a sharding from SDY's text, `<@mesh, [{"x"}, {?}]>` or `#sdy.sharding<...>`.
 
     Args:
         text: the text.
-        meshes: the meshes that it may call by name.
+        meshes: the meshes that the text may name.
 
     Returns:
         A TensorSharding.
 
     Raises:
-        ShardingError: the text is none, with the place; or no sharding.
+        ShardingError: the text is invalid (the message shows where), or not a sharding.
 
     Example:
         >>> mesh = mx.sharding.parse_mesh('<["x"=2]>')
@@ -206,7 +206,7 @@ def parse_sharding(text: str, meshes: Mapping[str, Mesh] = {}) -> TensorSharding
 
 
 def parse_shardings(text: str, meshes: Mapping[str, Mesh]) -> list[TensorSharding]:
-    """Shardings of several values, `#sdy.sharding_per_value<[<...>]>`; see parse_sharding."""
+    """Parse shardings of several values, `#sdy.sharding_per_value<[<...>]>`; see parse_sharding."""
     reader = _started(text, "#sdy.sharding_per_value", "sharding_per_value", meshes)
     reader.take("<")
     shardings = reader.listed("[]", reader.sharding)
@@ -215,12 +215,12 @@ def parse_shardings(text: str, meshes: Mapping[str, Mesh]) -> list[TensorShardin
 
 
 def parse_axes(text: str) -> list[str]:
-    """Names of manual axes, `#sdy<manual_axes{"x", "y"}>`."""
+    """Parse names of manual axes, `#sdy<manual_axes{"x", "y"}>`."""
     return [axis.name for axis in parse_axis_list(text)]
 
 
 def parse_axis_list(text: str) -> list[AxisRef]:
-    """Axes and parts of axes, `#sdy<axis_ref_list{"x", "y":(1)2}>`."""
+    """Parse axes and parts of axes, `#sdy<axis_ref_list{"x", "y":(1)2}>`."""
     reader = _Reader(re.sub(r"^\s*#sdy<\w+", "", text), "axes", {})
     axes = reader.listed("{}", reader.axis)
     reader.took(">")

@@ -1,4 +1,4 @@
-"""Where the sharding of a value stands: on it, in its operation, or with the owner of its edge."""
+"""The place of a value's sharding: on it, in its operation, or on the owner of its edge."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ Change = Callable[[TensorSharding], TensorSharding]
 
 
 def owner_of(value: Value) -> Value:
-    """The owner of the data-flow edge of which a value is a target; the value if of none."""
+    """Return the owner of the data-flow edge that a value is a target of; else the value."""
     step = value.flow
     if step is not None:
         for edge in step.edges:
@@ -23,12 +23,12 @@ def owner_of(value: Value) -> Value:
 
 
 def sharding_of(value: Value) -> TensorSharding | None:
-    """How a program says that a value lies over devices, or None."""
+    """Return the sharding of a value in a program, or None."""
     return stated_sharding(owner_of(value))
 
 
 def stated_sharding(value: Value) -> TensorSharding | None:
-    """The same of the owner of an edge, or of a value that is of none."""
+    """Return the sharding of the owner of an edge, or of a value without an edge."""
     step, is_result = value.flow, value.step is not None
     if step is None:
         return value.sharding
@@ -49,12 +49,12 @@ def stated_sharding(value: Value) -> TensorSharding | None:
 
 
 def own_shardings(values: Sequence[Value]) -> list[TensorSharding | None]:
-    """The shardings of values that one attribute holds; see `in_one_attribute`."""
+    """Return the shardings of values that one attribute holds; see `in_one_attribute`."""
     return in_one_attribute([value.sharding for value in values], values)
 
 
 def put_own(values: Sequence[Value]) -> None:
-    """Has each value say itself what their one attribute says of it."""
+    """Store the sharding of each value from one attribute on the value itself."""
     for value, sharding in zip(values, own_shardings(values), strict=True):
         value.sharding = sharding
 
@@ -62,7 +62,7 @@ def put_own(values: Sequence[Value]) -> None:
 def in_one_attribute(
     given: Sequence[TensorSharding | None], values: Sequence[Value]
 ) -> list[TensorSharding | None]:
-    """Shardings of values, open where only others have one: the attribute says all or nothing."""
+    """Return shardings of values; if some are missing, they are open, as one attribute has all."""
     first = next(filter(None, given), None)
     if first is None:
         return [*given]
@@ -71,7 +71,7 @@ def in_one_attribute(
 
 
 def put(value: Value, sharding: TensorSharding) -> None:
-    """Has a program say how a value lies, in the place where it says so."""
+    """Set a value's sharding at the place where the program stores it."""
     step, op = value.flow, value.flow and value.flow.op
     is_input = value.step is None
     if step is not None and isinstance(op, Placed):
@@ -89,7 +89,7 @@ def put(value: Value, sharding: TensorSharding) -> None:
 
 
 def change_shardings(program: Program, change: Change) -> None:
-    """Passes every sharding of a program through a function, in the order of its text."""
+    """Apply a function to every sharding of a program, in the order of its text."""
 
     def changed(given: object) -> object:
         if isinstance(given, tuple):
@@ -112,7 +112,7 @@ def _change_values(values: Sequence[Value], change: Change) -> None:
 
 
 def keep_axes(sharding: TensorSharding, is_kept: Callable[[AxisRef], bool]) -> TensorSharding:
-    """A sharding with some of its axes."""
+    """Return a sharding with some of its axes."""
 
     def kept(axes: Sequence[AxisRef]) -> tuple[AxisRef, ...]:
         return tuple(filter(is_kept, axes))
@@ -127,16 +127,16 @@ def keep_axes(sharding: TensorSharding, is_kept: Callable[[AxisRef], bool]) -> T
 
 
 def without_axes(sharding: TensorSharding, names: Sequence[str]) -> TensorSharding:
-    """A sharding without the axes of some names."""
+    """Return a sharding without the axes of some names."""
     return keep_axes(sharding, lambda axis: axis.name not in names)
 
 
 def with_axes_of(
     sharding: TensorSharding, other: TensorSharding, names: Sequence[str]
 ) -> TensorSharding:
-    """A sharding with the axes of some names, which it has not, that another one has.
+    """Add the axes of some names in another sharding to a sharding that lacks them.
 
-    Within a manual computation nothing is seen of its axes; outside they come first.
+    Manual axes are invisible within a manual computation; outside they come first.
     """
     manual, mesh = keep_axes(other, lambda axis: axis.name in names), other.mesh
     pairs = zip(manual.dimensions, sharding.dimensions, strict=True)

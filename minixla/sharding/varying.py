@@ -1,7 +1,7 @@
-"""Along which axes of a mesh devices have different values, in a program that each device runs.
+"""The axes along which devices have different values, in a program that each device runs.
 
-JAX: varying manual axes (`jax.typeof(x).vma`). Here they are found once the program is there, and
-may be fewer: what all devices gather is the same for all.
+JAX: varying manual axes (`jax.typeof(x).vma`). Here they are found after tracing, and may be
+fewer: a value that all devices gather is the same for all.
 """
 
 from collections.abc import Sequence
@@ -29,12 +29,12 @@ Names = tuple[str, ...]
 
 
 class Varying(NamedTuple):
-    """What is known of a value.
+    """The known properties of a value.
 
     Attributes:
-        axes: along which devices may have different ones.
-        elements: its elements, where they follow from the numbers of devices: one tuple for all, or
-            one for each device.
+        axes: the axes along which devices may have different values.
+        elements: its elements, if they follow from the ids of devices: one tuple for all devices,
+            or one for each.
     """
 
     axes: Axes = frozenset()
@@ -46,17 +46,17 @@ _SAME = Varying()
 
 @remembered
 def varying(graph: Graph, given: tuple[Names, ...], mesh: Mesh) -> tuple[Names, ...]:
-    """For each output of a program the axes along which devices may have different ones.
+    """Return for each output of a program the axes along which devices may have other values.
 
     Args:
-        graph: what each device runs.
-        given: the same for each input.
+        graph: the program of each device.
+        given: these axes for each input.
         mesh: the devices.
     """
     trace, by_value = _VaryingTrace(None, mesh), {}
     for value, axes in zip(graph.inputs, given, strict=True):
         by_value[value] = Varying(Axes(axes))
-    for step in graph.instructions:  # which is faster than `entered_graph`
+    for step in graph.instructions:  # faster than `entered_graph`
         operands = [by_value[operand] for operand in step.operands]
         if (
             step.op.is_elementwise
@@ -78,13 +78,13 @@ def varying(graph: Graph, given: tuple[Names, ...], mesh: Mesh) -> tuple[Names, 
 
 
 class _Varied(WrappingTracer):
-    """A value of which is known how it varies."""
+    """A value with its known properties."""
 
     __slots__ = ()
 
 
 class _VaryingTrace(Trace):
-    """Follows what is known of values along with their programs, which stay as they are."""
+    """Follows the properties of values through programs, without changing them."""
 
     prefix = "varying"
     __slots__ = ("axes", "mesh")
@@ -131,7 +131,7 @@ class _VaryingTrace(Trace):
     def rule(
         self, op: Any, shapes: Sequence[Any], known: Sequence[Varying], results: Sequence[Any]
     ) -> Sequence[Varying]:
-        """What is known of the results of an operation."""
+        """Return the properties of the results of an operation."""
         if isinstance(op, ManualComputation):
             return self._of_devices(op, known)
         if op.computations and (isinstance(op, RunsPrograms) or _is_call(op, shapes, results)):
@@ -152,7 +152,7 @@ class _VaryingTrace(Trace):
     def _of_programs(self, op: Any, known: tuple[Varying, ...]) -> Sequence[Varying]:
         if not isinstance(op, RunsPrograms):
             return entered_graph(op.computations[0], self, known).known
-        if not isinstance(op, Call):  # a step of a loop has a part of an array
+        if not isinstance(op, Call):  # a step of a loop gets a slice of an array
             known = tuple([Varying(operand.axes) for operand in known])
         # Operands before those of the programs decide which one runs.
         count = len(known) - len(op.computations[0].inputs)
@@ -162,7 +162,7 @@ class _VaryingTrace(Trace):
         return [Varying(output.axes | deciding) for output in outputs] if deciding else outputs
 
     def _of_devices(self, op: ManualComputation, known: Sequence[Varying]) -> list[Varying]:
-        """Of a program that runs along more axes: it cuts operands and puts results together."""
+        """Handle a program over more axes: it splits operands and joins results."""
         pairs, manual = zip(known, op.in_shardings, strict=True), Axes(op.manual_axes)
         cut = [
             (*(varying_axes.axes | (manual - Axes(op.unmentioned(at)))),)
@@ -179,7 +179,7 @@ class _VaryingTrace(Trace):
     def _computed(
         self, op: Operation, shapes: Sequence[Any], known: Sequence[Varying], results: Sequence[Any]
     ) -> list[Varying] | None:
-        """What follows from the numbers of devices, where that is one whole number."""
+        """Return properties that follow from the ids of devices, for results of one integer."""
         if len(results) > 1 or results[0].size != 1 or not _is_whole(results[0]):
             return None
         elements, columns = [], [operand.elements or () for operand in known]
@@ -200,8 +200,8 @@ class _VaryingTrace(Trace):
         return Varying(Axes(names), tuple(elements))
 
     def _exchanged(self, op: Collective, axes: Axes) -> Axes:
-        """The axes along which a collective's results differ, where its operands do along some."""
-        if op.mode == "cross_replica":  # each partition for itself
+        """Return the axes along which a collective's results differ, given its operands' axes."""
+        if op.mode == "cross_replica":  # within each partition
             return axes
         if not op.gives_all_the_same:
             return axes | self._between(getattr(op, "source_target_pairs", op.replica_groups))
@@ -210,12 +210,12 @@ class _VaryingTrace(Trace):
         if names is not None:
             ones = [name for name, size in self.mesh.shape.items() if size == 1]
             return axes - {*names, *ones}
-        # Parts of an axis meet: what is the same for all stays so where they are of one size.
+        # Parts of an axis communicate: equal values stay equal if all groups have one size.
         sizes = set(map(len, groups))
         return axes if len(sizes) == 1 and len(groups) * max(sizes) == self.mesh.size else self.axes
 
     def _between(self, groups: Sequence[Sequence[int]]) -> Axes:
-        """The axes along which members of a group are at different places."""
+        """Return the axes along which members of a group have different indices."""
         order = np.argsort(self.mesh.numbers, None)
         places = np.transpose(np.unravel_index(order, self.mesh.axis_sizes))
         differ = [(places[list(group)] != places[group[0]]).any(0) for group in groups if group]
@@ -233,7 +233,7 @@ def _union(known: Sequence[Varying]) -> Axes:
 
 
 def _is_call(op: Any, shapes: Sequence[Any], results: Sequence[Any]) -> bool:
-    """Whether an operation's results are those of its one program for its operands."""
+    """Test whether an operation returns the results of its one program for its operands."""
     program, *others = op.computations
     sides = (program.input_shapes, tuple(shapes)), (program.output_shapes, tuple(results))
     return not others and all(one == other for one, other in sides)

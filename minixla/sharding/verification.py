@@ -1,4 +1,4 @@
-"""Rules of programs that passes could break."""
+"""Rules of programs that passes might break."""
 
 from collections.abc import Collection
 
@@ -7,11 +7,11 @@ from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.operations import shardings_of
 from minixla.sharding.program import Program, Step
 
-_ADVICE = "Within a manual computation its axes are gone: leave them out there."
+_ADVICE = "The axes of a manual computation are not available within it: omit them there."
 
 
 def verify(program: Program) -> None:
-    """Raises ShardingError where a program breaks a rule that concerns several of its parts.
+    """Raise ShardingError if a program breaks a rule that concerns several of its parts.
 
     Within a manual computation no sharding uses one of its axes.
     """

@@ -1,6 +1,6 @@
-"""Shardy's passes on programs (`sharding/program.py`), one file a pass, and pipelines of them.
+"""Shardy's passes on programs (`sharding/program.py`), one file for each pass, and pipelines.
 
-`PASSES` has them by their names; `mx.sharding.run_pass` runs one on a text or a graph.
+`PASSES` maps their names to functions; `mx.sharding.run_pass` runs one on a text or a graph.
 """
 
 from collections.abc import Callable
@@ -34,12 +34,12 @@ from minixla.sharding.propagation import (
 def import_program(
     program: Program, *, dedup_functions_fully: bool = False, specification: bool = False
 ) -> None:
-    """Prepares a program for propagation (SDY: sdy-import-pipeline).
+    """Prepare a program for propagation (SDY: sdy-import-pipeline).
 
     Args:
         program: the program, which is changed.
         dedup_functions_fully: whether functions stay as they are, so that constraints are applied
-            and groups united now; else that is done when calls have become named computations.
+            and groups united now; if not, this happens after calls become named computations.
         specification: see `apply_sharding_constraints` and `split_constants`.
     """
     calls.remove_dead_functions(program)
@@ -56,7 +56,7 @@ def import_program(
 
 
 def export_program(program: Program) -> None:
-    """Makes a propagated program final (SDY: sdy-export-pipeline)."""
+    """Make a propagated program final (SDY: sdy-export-pipeline)."""
     export.merge_constants(program)
     export.sink_data_flow_edges(program)
     export.remove_sharding_groups(program)
@@ -70,12 +70,12 @@ def export_program(program: Program) -> None:
 
 
 def propagate_program(program: Program, *, dedup_functions_fully: bool = False) -> None:
-    """Prepares a program, propagates, and makes it final (SDY: sdy-propagation-pipeline).
+    """Prepare a program, propagate shardings, and make it final (SDY: sdy-propagation-pipeline).
 
     Args:
         program: the program, which is changed.
-        dedup_functions_fully: whether a function stays one, for all its calls; else each call has
-            the function of its layout.
+        dedup_functions_fully: whether a function stays one for all its calls; if not, each call has
+            a function for its shardings.
     """
     import_program(program, dedup_functions_fully=dedup_functions_fully)
     if dedup_functions_fully:
@@ -111,7 +111,7 @@ def _propagate_through_computations(program: Program) -> None:
     function_calls.fit_calls(program)
 
 
-#: Passes and pipelines by Shardy's names; each changes a program, and takes its options by name.
+#: Passes and pipelines by Shardy's names; each changes a program, and takes keyword options.
 PASSES: dict[str, Callable[..., None]] = {
     "sdy-import-pipeline": import_program,
     "symbol-dce": calls.remove_dead_functions,

@@ -11,7 +11,7 @@ from minixla.sharding.value_shardings import in_one_attribute, own_shardings
 
 
 def callees_first(program: Program) -> list[Function]:
-    """The functions of a program, each behind those that it calls."""
+    """Return the functions of a program, each after the functions that it calls."""
     order: dict[Function, None] = {}
     stack = list(reversed(program.functions.values()))
     while stack:
@@ -26,7 +26,7 @@ def callees_first(program: Program) -> list[Function]:
 
 
 def callees(function: Function) -> Iterator[Function]:
-    """The functions that a function calls, in order."""
+    """Yield the functions that a function calls, in order."""
     for step in function.walk():
         if step.callee is not None:
             yield step.callee
@@ -40,7 +40,7 @@ class FunctionCopies:
         self.symbols = Symbols([*program.functions, *program.meshes])
 
     def copy(self, function: Function) -> Function:
-        """A copy of a function, which calls copies of those that it calls."""
+        """Copy a function, and the functions that it calls."""
         made = function.again(function.name)
         for step in made.walk():
             if step.callee is not None:
@@ -51,7 +51,7 @@ class FunctionCopies:
 
 
 def flatten_call_graph(program: Program) -> None:
-    """Gives every call a function of its own (SDY: sdy-flatten-call-graph)."""
+    """Give every call a separate function (SDY: sdy-flatten-call-graph)."""
     copies = FunctionCopies(program)
     called: set[Function] = set()
     for function in callees_first(program):
@@ -63,25 +63,25 @@ def flatten_call_graph(program: Program) -> None:
 
 
 def order_callers_first(program: Program) -> None:
-    """Sorts functions so that each stands before those that it calls (SDY: sdy-pre-order-funcs)."""
+    """Sort functions so that each precedes those that it calls (SDY: sdy-pre-order-funcs)."""
     program.functions = {function.name: function for function in reversed(callees_first(program))}
 
 
 def turn_calls_into_named_computations(
     program: Program, *, add_data_flow_edges_on_named_computations: bool = True
 ) -> None:
-    """Writes every function out where it is called, as a named computation.
+    """Replace each call by a named computation with the function's body.
 
-    SDY: sdy-import-func-calls. The shardings of the function's arguments are those of the
-    computation's operands, those of the call its results'. Functions that are called go.
+    SDY: sdy-import-func-calls. The computation's operands have the shardings of the function's
+    arguments, and its results have those of the call. Called functions are removed.
 
     Args:
         program: the program, which is changed.
-        add_data_flow_edges_on_named_computations: whether all named computations get edges, as by
+        add_data_flow_edges_on_named_computations: whether all named computations get edges, as in
             `add_data_flow_edges`.
 
     Raises:
-        ShardingError: a value has its edge already.
+        ShardingError: a value has an edge already.
     """
     called: set[Function] = set()
     for function in callees_first(program):
@@ -109,7 +109,7 @@ def _write_out(step: Step) -> None:
 
 
 def copy_shardings_to_calls(program: Program) -> None:
-    """Copies shardings of functions' results to calls that have none.
+    """Copy shardings of functions' results to calls without shardings.
 
     SDY: sdy-propagate-sharding-from-func-to-call.
     """
@@ -122,7 +122,7 @@ def copy_shardings_to_calls(program: Program) -> None:
 
 
 def remove_dead_functions(program: Program) -> None:
-    """Takes functions away that none can be reached by which is public (MLIR: symbol-dce)."""
+    """Remove functions that no public function calls, directly or not (MLIR: symbol-dce)."""
     reached: set[Function] = set()
     stack = [function for function in program.functions.values() if function.is_public]
     while stack:

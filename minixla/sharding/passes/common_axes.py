@@ -1,4 +1,4 @@
-"""Axes along which all tensors of an operation are to be split, where these are not split alike."""
+"""Axes along which to split all tensors of an operation whose shardings differ."""
 
 import math
 from collections.abc import Sequence
@@ -18,19 +18,19 @@ from minixla.sharding.propagation.strategies import shared_prefix, without
 Candidate = tuple[int, Parts]
 #: The two arrays of an operation, with their numbers of elements.
 Pair = Sequence[tuple[Tensor, int]]
-# Kinds of factors, of which later ones are split first.
+# Kinds of factors; later ones are split first.
 _PRECEDENCE = NEED_REPLICATION, REDUCTION, PERMUTATION, PASS_THROUGH
 
 
 def axes_of(tensors: Sequence[Tensor], factor: int) -> set[Parts]:
-    """The axes along which tensors are split that have a factor."""
+    """Return the axes along which tensors with a factor are split."""
     return {tensor.factors[factor].parts for tensor in tensors if factor in tensor.factors}
 
 
 def are_compatible(tensors: Sequence[Tensor], rule: ShardingRule) -> bool:
-    """Whether an operation can be run on the pieces of its tensors as they lie.
+    """Test whether an operation can run on the pieces of its tensors without a reshard.
 
-    They are split alike, along no axis twice, and whole along the factors that must be.
+    The tensors must be split alike, along no axis twice, and whole along factors that require it.
     """
     common: list[Part] = []
     if any(factor.overflow for tensor in tensors for factor in tensor.factors.values()):
@@ -47,10 +47,10 @@ def are_compatible(tensors: Sequence[Tensor], rule: ShardingRule) -> bool:
 
 
 def common_axes(tensors: Sequence[Tensor], sizes: Sequence[int], rule: ShardingRule) -> list[Parts]:
-    """For each factor the axes along which all tensors are to be split.
+    """Return the axes along which to split all tensors, for each factor.
 
     Args:
-        tensors: those of an operation, operands first.
+        tensors: the tensors of an operation, operands first.
         sizes: the number of elements of each.
         rule: the operation's.
     """
@@ -65,9 +65,9 @@ def common_axes(tensors: Sequence[Tensor], sizes: Sequence[int], rule: ShardingR
 
 
 def _ranked(pair: Pair, rule: ShardingRule) -> list[Tensor]:
-    """Of two tensors first the one of which nothing must be permuted, else the larger.
+    """Sort two tensors: first the one that needs no permutation, else the larger one.
 
-    Else it is that of smaller pieces.
+    If they are equal in this, the one with smaller pieces is first.
     """
 
     def rank(given: tuple[Tensor, int]) -> tuple[bool, int, int]:
@@ -85,7 +85,7 @@ def _axes(tensor: Tensor) -> list[Part]:
 
 
 def _preferred(pair: Pair, rule: ShardingRule) -> list[Parts]:
-    """The axes of one of two tensors, and those of factors that the other alone has."""
+    """Return the axes of one of two tensors, and those of factors that only the other has."""
     better, other = _ranked(pair, rule)
     taken: list[Parts] = [()] * len(rule.sizes)
     for factor, split in better.factors.items():
@@ -98,10 +98,10 @@ def _preferred(pair: Pair, rule: ShardingRule) -> list[Parts]:
 
 
 def _in_order(pair: Pair, rule: ShardingRule) -> list[Parts]:
-    """The axes of one of two tensors, handed to the factors of each in order.
+    """Return the axes of one of two tensors, assigned to the factors of each in order.
 
-    Then those give theirs away that would only be split if what is major to them in a dimension
-    were.
+    Then factors lose their axes if the factors that are major to them in a dimension are not fully
+    split.
     """
     tensors = _ranked(pair, rule)
     axes, majors = _axes(tensors[0]), _majors(tensors, rule)
@@ -117,10 +117,10 @@ def _in_order(pair: Pair, rule: ShardingRule) -> list[Parts]:
 
 
 def _handed_out(axes: Sequence[Part], tensor: Tensor, sizes: Sequence[int]) -> dict[int, Parts]:
-    """Some axes, handed to the factors of a tensor.
+    """Assign axes to the factors of a tensor.
 
-    Of each axis a factor takes what divides it, and the last what is left. Once an axis divides
-    none the last takes all.
+    From each axis, a factor takes the part that divides it, and the last factor takes the rest. If
+    an axis divides no factor, the last one takes all of it.
     """
     *factors, last = [factor for factors in tensor.dimensions for factor in factors]
     room = {factor: sizes[factor] for factor in factors}
@@ -140,7 +140,7 @@ def _handed_out(axes: Sequence[Part], tensor: Tensor, sizes: Sequence[int]) -> d
 
 
 def _free(parts: Parts, held: Sequence[Part]) -> Parts:
-    """The first of some axes, up to one that overlaps others."""
+    """Return the first of some axes, up to one that overlaps others."""
     free: list[Part] = []
     for part in parts:
         kept = without(part, held)
@@ -151,7 +151,7 @@ def _free(parts: Parts, held: Sequence[Part]) -> Parts:
 
 
 def _majors(tensors: Sequence[Tensor], rule: ShardingRule) -> list[set[int]]:
-    """For each factor those that are major to it in a dimension of some tensor."""
+    """Return, for each factor, the factors that are major to it in a dimension of some tensor."""
     majors: list[set[int]] = [set() for _ in rule.sizes]
     for tensor in tensors:
         for factors in tensor.dimensions:
@@ -161,10 +161,10 @@ def _majors(tensors: Sequence[Tensor], rule: ShardingRule) -> list[set[int]]:
 
 
 def voted_axes(tensors: Sequence[Tensor], sizes: Sequence[int], rule: ShardingRule) -> list[Parts]:
-    """See `common_axes`.
+    """Choose axes by a vote; see `common_axes`.
 
-    Every tensor votes for its axes, and for each beginning of them, with its size. What has most
-    votes is taken, again and again, until nothing is left that goes with what was taken.
+    Every tensor votes for its axes, and for each prefix of them, with its size. The axes with most
+    votes are taken, repeatedly, until no remaining axes fit those that were taken.
     """
     lists = [
         (size, factor, split.parts)
@@ -198,7 +198,7 @@ def voted_axes(tensors: Sequence[Tensor], sizes: Sequence[int], rule: ShardingRu
     majors = _majors(tensors, rule)
 
     def can_be_split(candidate: Candidate) -> bool:
-        """Whether all that is major to the factor in some dimension is split as far as it goes."""
+        """Test whether the factors major to the factor in any dimension are fully split."""
         return all(size_of(taken[major]) == rule.sizes[major] for major in majors[candidate[0]])
 
     while best := max(filter(can_be_split, votes), key=rank, default=None):
@@ -209,7 +209,7 @@ def voted_axes(tensors: Sequence[Tensor], sizes: Sequence[int], rule: ShardingRu
 
 
 def _left(votes: dict[Candidate, int], chosen: int, taken: Sequence[Parts]) -> dict[Candidate, int]:
-    """The candidates that still go, after one for a factor was taken."""
+    """Return the candidates that still fit after one for a factor was taken."""
     remaining: dict[Candidate, int] = {}
     for (factor, parts), count in votes.items():
         key = factor, parts if factor == chosen else _free(parts, taken[chosen])
@@ -219,7 +219,7 @@ def _left(votes: dict[Candidate, int], chosen: int, taken: Sequence[Parts]) -> d
 
 
 def _moved(taken: list[Parts], tensors: Sequence[Tensor], rule: ShardingRule) -> list[Parts]:
-    """The axes of factors that must stay whole go to those of all tensors that they divide."""
+    """Move axes of factors that must stay whole to factors of all tensors that they divide."""
     arrays = [tensor for tensor in tensors if tensor.dimensions]
     targets = [
         factor

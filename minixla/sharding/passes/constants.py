@@ -1,4 +1,4 @@
-"""The pass that gives every use of a constant a constant of its own."""
+"""The pass that gives every use of a constant a separate constant."""
 
 from minixla.sharding.operations import (
     DataFlowEdge,
@@ -21,18 +21,18 @@ _MARKS = ShardingConstraint, ShardingGroup, DataFlowEdge
 
 
 def split_constants(program: Program, *, specification: bool = False) -> None:
-    """Copies constants, so that each use may lie as it needs.
+    """Copy constants, so that each use may have its own sharding.
 
-    SDY: sdy-constant-or-scalar-splitter. Constant are constants, iotas, and what element-wise
-    operations, slices, broadcasts and reshapes, and functions and named computations of these
-    alone, make of nothing but constants. Each use by anything else gets a copy of all that the
-    value is computed of. So does each use of a scalar's broadcast. Scalars are shared: they cannot
-    be sharded.
+    SDY: sdy-constant-or-scalar-splitter. Constants and iotas are constant. So are element-wise
+    operations, slices, broadcasts and reshapes of constant values, and functions and named
+    computations that contain only these. Each use by another operation gets a copy of all steps
+    that compute the value. So does each use of a scalar's broadcast. Scalars are shared, because
+    they cannot be sharded.
 
     Args:
         program: the program, whose constants are split.
-        specification: whether scalars are split too, and reshapes, calls, named computations and
-            broadcasts of scalars that are not constant are not, as it first was in Shardy.
+        specification: whether to split scalars too, and not to split reshapes, calls, named
+            computations and broadcasts of non-constant scalars, as Shardy did at first.
     """
     splitter = _Splitter(program, specification)
     for function in callees_first(program):
@@ -40,17 +40,17 @@ def split_constants(program: Program, *, specification: bool = False) -> None:
 
 
 class _Splitter:
-    """The pass at work on a program."""
+    """The state of the pass on a program."""
 
     def __init__(self, program: Program, by_specification: bool) -> None:
         self.program = program
         self.by_specification = by_specification
-        #: Steps whose results are constant, and those that broadcast scalars which are not.
+        #: Steps with constant results, and steps that broadcast scalars that are not constant.
         self.constants: dict[Step, None] = {}
         self.expansions: dict[Step, None] = {}
-        #: What comes before a step.
+        #: The steps to insert before a step.
         self.before: dict[Step, list[Step]] = {}
-        #: The memberships of a value, in the order in which MLIR lists its uses.
+        #: The group memberships of a value, in the order in which MLIR lists its uses.
         self.groups: dict[Value, list[Step]] = {}
         for step in program.walk():
             if isinstance(step.op, ShardingGroup):
@@ -61,11 +61,11 @@ class _Splitter:
                 self.groups.get(step.results[0], []).reverse()
         self.copies = FunctionCopies(program)
         self.constant_functions: dict[Function, bool] = {}
-        #: The labels of named computations of which one, up to this function, is not constant.
+        #: The labels of named computations that have a non-constant instance, up to this function.
         self.varying: set[str] = set()
 
     def split_function(self, function: Function) -> None:
-        """Splits the constants of a function, those that it calls having been split."""
+        """Split the constants of a function, after those of the functions that it calls."""
         for step in function.walk():
             is_named = isinstance(step.op, NamedComputation)
             if is_named and not self.can_be_constant(step.blocks[0]):
@@ -74,7 +74,7 @@ class _Splitter:
         self.constant_functions[function] = self.can_be_constant(function)
 
     def split(self, block: Block) -> None:
-        """Splits the constants that the steps of a block use, and what it gives."""
+        """Split the constants that the steps and outputs of a block use."""
         for step in block.steps:
             for inner_block in step.blocks:
                 self.split(inner_block)
@@ -89,13 +89,13 @@ class _Splitter:
         self.erase(block)
 
     def can_be_constant(self, block: Block) -> bool:
-        """Whether constant inputs make all that a block computes constant."""
+        """Test whether all values of a block are constant if its inputs are."""
         return all(
             isinstance(step.op, ShardingGroup) or self.preserves(step) for step in block.steps
         )
 
     def preserves(self, step: Step) -> bool:
-        """Whether a step makes constants of constants."""
+        """Test whether the results of a step are constant if its operands are."""
         op = step.op
         if isinstance(op, (Constant, Iota, Slice, *_BROADCASTS)):
             return True
@@ -103,7 +103,7 @@ class _Splitter:
             if isinstance(op, Reshape):
                 return True
             if step.callee is not None:
-                # Copies are made of constant functions alone.
+                # Only constant functions are copied.
                 return self.constant_functions.get(step.callee, True)
             if isinstance(op, NamedComputation):
                 return op.label not in self.varying and self.can_be_constant(step.blocks[0])
@@ -112,23 +112,23 @@ class _Splitter:
         return op.is_elementwise and not isinstance(op, _MARKS)
 
     def is_constant(self, step: Step) -> bool:
-        """Whether a step makes its results of constants alone."""
+        """Test whether all operands of a step, and so its results, are constant."""
         return self.preserves(step) and all(
             operand.step in self.constants for operand in step.operands
         )
 
     def is_expansion(self, step: Step) -> bool:
-        """Whether a step broadcasts a scalar."""
+        """Test whether a step broadcasts a scalar."""
         is_broadcast = not self.by_specification and isinstance(step.op, _BROADCASTS)
         return is_broadcast and step.operands[0].rank == 0
 
     def is_split(self, value: Value) -> bool:
-        """Whether each use of a value has its own."""
+        """Test whether each use of a value gets a copy."""
         is_whole = value.rank > 0 or self.by_specification
         return is_whole and (value.step in self.constants or value.step in self.expansions)
 
     def own(self, value: Value) -> Value:
-        """A value for one use: a copy of it, and of all that it is computed of, if it is split."""
+        """Return a value for one use: a copy with all steps that compute it, if it is split."""
         values: dict[Value, Value] = {}
         stack = [value] if self.is_split(value) else []
         while stack:
@@ -143,7 +143,7 @@ class _Splitter:
         return values.get(value, value)
 
     def missing(self, value: Value, values: dict[Value, Value]) -> list[Value]:
-        """Which of the operands that make a value are to be copied first, the last one first."""
+        """Return the operands of a value's step that must be copied first, the last one first."""
         assert value.step is not None
         operands = [
             operand
@@ -153,7 +153,7 @@ class _Splitter:
         return operands[::-1]
 
     def copy(self, value: Value, values: dict[Value, Value]) -> None:
-        """Copies the step that makes a value, and its groups."""
+        """Copy the step that computes a value, and its groups."""
         step = value.step
         assert step is not None
         made = step.again(step.block, values)
@@ -163,7 +163,7 @@ class _Splitter:
         self.before.setdefault(step, []).extend([made, *copies])
 
     def erase(self, block: Block) -> None:
-        """Takes away what was copied, where only groups use it now, and these."""
+        """Remove copied steps that only groups still use, and these groups."""
         uses = block.uses()
         dead: set[Step] = set()
         for step in reversed(block.steps):

@@ -1,4 +1,4 @@
-"""The pass that puts edges on what control flow carries."""
+"""The pass that adds edges to values that control flow carries."""
 
 from minixla.core.errors import ShardingError, explain
 from minixla.core.operation import Operation
@@ -8,20 +8,20 @@ from minixla.sharding.value_shardings import sharding_of
 
 
 def add_data_flow_edges(program: Program) -> None:
-    """Puts a data_flow_edge on every owner of one (SDY: sdy-add-data-flow-edges).
+    """Add a data_flow_edge to every owner of an edge (SDY: sdy-add-data-flow-edges).
 
-    It has the owner's sharding, and all that read the owner read it instead. What cannot be
-    sharded, tokens and arrays of dynamic sizes, gets none.
+    The edge has the owner's sharding, and all readers of the owner read the edge instead. Values
+    that cannot be sharded, tokens and arrays of dynamic sizes, get no edge.
 
     Raises:
-        ShardingError: a value has its edge already.
+        ShardingError: a value has an edge already.
     """
     for function in program.functions.values():
         add_edges(function)
 
 
 def add_edges(function: Function, kind: type[Operation] = Operation) -> None:
-    """Puts edges on the owners of a function that are of one kind of operation."""
+    """Add edges to the owners in a function that belong to one kind of operation."""
     uses = function.uses()
     blocks = [function, *[block for step in function.walk() for block in step.blocks]]
     for block in blocks:
@@ -38,7 +38,7 @@ def _edges(
     uses: dict[Value, list[Use]],
     kind: type[Operation],
 ) -> list[Step]:
-    """The edges of those of a step's values that own one."""
+    """Return the edges for the values of a step that own an edge."""
     if not values or step is None or not isinstance(step.op, kind):
         return []
     owners = [step.at(edge.owner) for edge in step.edges]
@@ -57,5 +57,5 @@ def _check(use: Use, owner: Step) -> None:
     if use.step is not None and isinstance(use.step.op, DataFlowEdge):
         problem = "the input of an edge cannot be an edge: the value has one already"
         details = [f"value of {owner.op.name}"]
-        advice = "Add edges to a program once, to one that has none."
+        advice = "Add edges to a program only once."
         raise explain(ShardingError, "data_flow_edge", problem, details, advice, use.step.source)

@@ -1,4 +1,4 @@
-"""The pass that reshards where an operation's operands and results are laid out in other ways."""
+"""The pass that inserts reshards for operations whose operands and results differ in sharding."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -25,21 +25,21 @@ from minixla.sharding.value_shardings import own_shardings, put, sharding_of, wi
 from minixla_ops.movement.slicing import ConcatInDim, Slice
 from minixla_ops.products.dot import DotGeneral
 
-#: How all tensors are to be split along each factor; None where they stay as they are.
+#: How to split all tensors along each factor; None if they stay as they are.
 Find = Callable[[Sequence[Tensor], Sequence[int], ShardingRule], list[Parts] | None]
 
 
 def insert_explicit_reshards(program: Program, *, enable_full_version: bool = False) -> None:
-    """Reshards operands and results of operations that are not split alike.
+    """Reshard operands and results of operations that are not split alike.
 
     SDY: sdy-insert-explicit-reshards.
 
     Args:
         program: the program, which is changed.
-        enable_full_version: whether that is done for all operations, all that control flow carries
-            and what functions give, and sums of the devices' parts are written out. Else only for
-            calls, concatenations, and results of some products: the rest is left to XLA's
-            partitioner.
+        enable_full_version: whether to do this for all operations, values that control flow
+            carries and results of functions, and to write out sums over devices. If not, it is done
+            only for calls, concatenations and results of some products; XLA's partitioner does the
+            rest.
     """
     reduced = _reduce_operands(program)
     inserted = Insertions(program)
@@ -113,7 +113,7 @@ def _inner_first(block: Block) -> Iterator[Step]:
 
 
 def _fit_operands(inserted: Insertions, step: Step, callee: Function) -> None:
-    """Has what a function is called with lie as its arguments do."""
+    """Reshard the operands of a call to the shardings of the function's arguments."""
     for number, wanted in enumerate(own_shardings(callee.inputs)):
         _fit(inserted, Use(step, number), wanted, is_late=False)
 
@@ -141,21 +141,21 @@ def _sources(step: Step) -> Iterator[tuple[Use, TensorSharding | None]]:
 def _fit(
     inserted: Insertions, use: Use, wanted: TensorSharding | None, is_late: bool = True
 ) -> None:
-    """Has what is read somewhere lie as wanted, or whole on every device; see `reshard`."""
+    """Reshard an operand to the given sharding, or replicate it; see `reshard`."""
     stated = sharding_of(use.value)
     if differ(stated, wanted):
         inserted.reshard(use, wanted or replicated(stated, use.value), is_late)
 
 
 def _seen_sharding(value: Value) -> TensorSharding | None:
-    """How an operation sees a value lie: behind barriers of propagation as before."""
+    """Return the sharding that an operation sees, ignoring propagation barriers."""
     while value.step is not None and isinstance(value.step.op, PropagationBarrier):
         value = value.step.operands[0]
     return sharding_of(value)
 
 
 class _Split:
-    """A step whose tensors are to be split alike."""
+    """A step whose tensors must be split alike."""
 
     def __init__(self, inserted: Insertions, step: Step) -> None:
         self.inserted, self.step = inserted, step
@@ -163,11 +163,11 @@ class _Split:
         self.given = [_seen_sharding(value) for value in self.values]
 
     def fit(self, find: Find, with_sums: bool = False) -> None:
-        """Reshards operands and results as found.
+        """Reshard operands and results.
 
         Args:
-            find: finds how they are to be split.
-            with_sums: whether sums of the devices' parts are written out.
+            find: finds how to split them.
+            with_sums: whether to write out sums over devices.
         """
         meshed = common_mesh(self.given)
         rule = _rule_of(self.step)
@@ -215,7 +215,7 @@ class _Split:
 
 
 def _rule_of(step: Step) -> ShardingRule | None:
-    """The rule of a step's operation; pieces of arrays are joined by permutations."""
+    """Return the rule of a step's operation; joins of array pieces use permutations."""
     rule = step.sharding_rule
     is_own = step.stated_rule is None and isinstance(step.op, ConcatInDim)
     if rule is not None and is_own and _joins_pieces(step):
@@ -224,7 +224,7 @@ def _rule_of(step: Step) -> ShardingRule | None:
 
 
 def _joins_pieces(step: Step) -> bool:
-    """Whether all operands are pieces, or all are pieces of one array or that itself."""
+    """Test whether all operands are slices, or slices of one array or that array itself."""
     pieces = [value.step for value in step.operands]
     wholes = {
         piece.operands[0] if piece is not None and isinstance(piece.op, Slice) else value
@@ -235,7 +235,7 @@ def _joins_pieces(step: Step) -> bool:
 
 
 def _put(value: Value, sharding: TensorSharding) -> None:
-    """Says how a result lies, and of others of its step, if nothing, that they are whole."""
+    """Set the sharding of a result; make other unsharded results of its step replicated."""
     put(value, sharding)
     if value.step is not None and not isinstance(value.step.op, Placed):
         for result in value.step.results:
@@ -266,10 +266,10 @@ def _full(
 def _product_axes(
     tensors: Sequence[Tensor], sizes: Sequence[int], rule: ShardingRule
 ) -> list[Parts] | None:
-    """The operands' axes, where the result has those of the sum in place of one of them.
+    """Return the operands' axes if the result has the axes of the sum in place of one of them.
 
-    Then the result moves behind the product, if it is not larger than the operand that would move
-    else. None where it is otherwise.
+    Then the result is moved after the product, if it is not larger than the operand that would be
+    moved otherwise. Return None in other cases.
     """
     operands, result = tensors[:-1], tensors[-1]
     factor_axes = [axes_of(operands, factor) for factor in range(len(rule.sizes))]
@@ -291,13 +291,13 @@ def _product_axes(
 def _common_axes(
     tensors: Sequence[Tensor], sizes: Sequence[int], rule: ShardingRule
 ) -> list[Parts] | None:
-    """Those of a concatenation, if they are not split alike."""
+    """Return the axes of a concatenation if its tensors are not split alike."""
     if all(len(axes_of(tensors, factor)) == 1 for factor in range(len(rule.sizes))):
         return None
     return voted_axes(tensors, sizes, rule)
 
 
-#: What is left as it is, whatever its rule.
+#: Operations that stay as they are, regardless of their rule.
 _AS_THEY_ARE = Reshard, AllReduce, DataFlowEdge, PropagationBarrier, ShardingGroup
-#: By operation what finds how all tensors are to be split.
+#: By operation, the function that finds how to split all tensors.
 _FINDERS: dict[type[Any], Find] = {ConcatInDim: _common_axes, DotGeneral: _product_axes}

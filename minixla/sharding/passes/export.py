@@ -1,4 +1,4 @@
-"""Short passes after propagation: what it needed goes, and shardings become final."""
+"""Short passes after propagation: they remove temporary steps, and make shardings final."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,9 +18,9 @@ from minixla_ops.movement.constants import Constant
 
 
 def merge_constants(program: Program) -> None:
-    """Makes one of equal constants of a block that lie alike (SDY: sdy-constant-or-scalar-merger).
+    """Merge equal constants of a block with one sharding (SDY: sdy-constant-or-scalar-merger).
 
-    So it does of broadcasts of one scalar.
+    Broadcasts of one scalar are merged, too.
     """
     merged: dict[Value, Value] = {}
     for block in program.blocks():
@@ -48,12 +48,12 @@ def _identity(step: Step) -> object:
 
 
 def sink_data_flow_edges(program: Program) -> None:
-    """Takes edges away, whose shardings go to their owners (SDY: sdy-sink-data-flow-edges)."""
+    """Remove edges; their shardings go to their owners (SDY: sdy-sink-data-flow-edges)."""
     sink_edges(program, lambda step: isinstance(step.op, DataFlowEdge))
 
 
 def sink_edges(program: Program, is_sunk: Callable[[Step], bool]) -> None:
-    """Takes some edges away, whose shardings go to their owners."""
+    """Remove some edges; their shardings go to their owners."""
     owners: dict[Value, Value] = {}
     for block in program.blocks():
         kept = []
@@ -70,20 +70,20 @@ def sink_edges(program: Program, is_sunk: Callable[[Step], bool]) -> None:
 
 
 def remove_sharding_groups(program: Program) -> None:
-    """Takes sharding groups away (SDY: sdy-remove-sharding-groups)."""
+    """Remove sharding groups (SDY: sdy-remove-sharding-groups)."""
     for block in program.blocks():
         block.steps = [step for step in block.steps if not isinstance(step.op, ShardingGroup)]
 
 
 def turn_constraints_into_reshards(program: Program) -> None:
-    """Makes reshards of constraints (SDY: sdy-sharding-constraint-to-reshard)."""
+    """Turn constraints into reshards (SDY: sdy-sharding-constraint-to-reshard)."""
     for step in program.walk():
         if isinstance(step.op, ShardingConstraint):
             step.op = Reshard(step.op.sharding)
 
 
 def close_shardings(program: Program) -> None:
-    """Closes every dimension, and drops replicated axes (SDY: sdy-close-shardings)."""
+    """Close every dimension, and drop replicated axes (SDY: sdy-close-shardings)."""
 
     def closed(sharding: TensorSharding) -> TensorSharding:
         dimensions = [replace(dimension, is_closed=True) for dimension in sharding.dimensions]

@@ -1,4 +1,4 @@
-"""Calls of functions behind propagation, through which shardings passed as named computations."""
+"""Calls of functions after propagation, which handled them as named computations."""
 
 from minixla.sharding.operations import DataFlowEdge, NamedComputation, Reshard
 from minixla.sharding.passes.export import sink_edges
@@ -10,9 +10,9 @@ from minixla_ops.programs.call import Call
 
 
 def export_named_computations(program: Program) -> None:
-    """Turns each named computation into a call of a function (SDY: sdy-export-named-computations).
+    """Turn each named computation into a call of a function (SDY: sdy-export-named-computations).
 
-    The function stands behind those of the computations within.
+    The function comes after those of the computations within it.
     """
     sink_edges(program, _is_edge_of_computation)
     symbols = Symbols([*program.functions, *program.meshes])
@@ -35,7 +35,7 @@ def _is_edge_of_computation(step: Step) -> bool:
 
 
 def _called(step: Step, name: str) -> Function:
-    """The function of a named computation, which becomes its call."""
+    """Return the function of a named computation, which becomes its call."""
     op, (body,) = step.op, step.blocks
     function = body.copied_to(Function(name, is_public=False), {})
     function.name, function.original_name = name, op.label
@@ -49,9 +49,9 @@ def _called(step: Step, name: str) -> Function:
 
 
 def unflatten_call_graph(program: Program) -> None:
-    """Calls one of the copies of a function that are laid out alike.
+    """Share one function between calls of copies with equal shardings.
 
-    SDY: sdy-unflatten-call-graph. It is the one that is called first, in the order of functions.
+    SDY: sdy-unflatten-call-graph. The first called one is kept, in the order of functions.
     """
     first: dict[object, Function] = {}
     for step in program.walk():
@@ -66,7 +66,7 @@ def unflatten_call_graph(program: Program) -> None:
 
 
 def fit_calls(program: Program) -> None:
-    """Reshards results of calls that their functions lay out otherwise.
+    """Reshard results of calls whose functions have other shardings.
 
     SDY: sdy-insert-func-call-reshards.
     """

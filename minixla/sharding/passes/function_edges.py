@@ -1,4 +1,4 @@
-"""Passes by which shardings pass between functions and their calls, which stay as they are."""
+"""Passes that carry shardings between functions and their calls, without inlining."""
 
 from minixla.sharding.operations import FuncDataFlowEdge
 from minixla.sharding.passes.export import sink_edges
@@ -7,7 +7,7 @@ from minixla.sharding.value_shardings import sharding_of
 
 
 def add_function_edges(program: Program) -> None:
-    """Puts edges on functions' arguments, but for main's, and on calls' results.
+    """Add edges to arguments of functions except main, and to results of calls.
 
     SDY: sdy-add-func-data-flow-edges.
     """
@@ -32,7 +32,7 @@ def add_function_edges(program: Program) -> None:
 
 
 def sink_function_edges(program: Program) -> None:
-    """Takes these edges away, whose shardings go to their owners.
+    """Remove these edges; their shardings go to their owners.
 
     SDY: sdy-sink-func-data-flow-edges.
     """
@@ -40,7 +40,7 @@ def sink_function_edges(program: Program) -> None:
 
 
 def propagate_to_function_results(program: Program) -> None:
-    """Has results of functions, but for main's, lie as what is returned.
+    """Give results of functions, except main, the shardings of the returned values.
 
     SDY: sdy-propagate-to-func-results.
     """

@@ -1,4 +1,4 @@
-"""Passes about the shardings of arguments and results of programs, which callers see."""
+"""Passes for the shardings of arguments and results of programs, which callers see."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ Parts = Sequence[Part]
 
 
 def keep_dividing_axes(program: Program) -> None:
-    """Keeps of each dimension the first axes that divide it.
+    """Keep only the first axes of each dimension that divide it.
 
     SDY: sdy-update-non-divisible-input-output-shardings.
     """
@@ -44,7 +44,7 @@ def keep_dividing_axes(program: Program) -> None:
 
 
 def remove_sub_axes(program: Program) -> None:
-    """Takes parts of axes, and what comes after them, out of open dimensions.
+    """Remove parts of axes, and all axes after them, from open dimensions.
 
     SDY: sdy-remove-sub-axes-in-input-output-shardings.
     """
@@ -83,12 +83,12 @@ def _change(
     everywhere: bool = False,
     keeps_priorities: bool = False,
 ) -> None:
-    """Lets each dimension of arguments and results keep some of its axes.
+    """Let each dimension of arguments and results keep some of its axes.
 
     Args:
-        program: it is changed.
+        program: the program, which is changed.
         kept: the axes that a dimension of a sharding keeps, given its number and size.
-        everywhere: whether those of private functions and of manual computations change too.
+        everywhere: whether to change those of private functions and of manual computations, too.
         keeps_priorities: whether dimensions that change keep their priorities.
     """
 

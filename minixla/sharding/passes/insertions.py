@@ -1,4 +1,4 @@
-"""Steps that passes put beside those of a program."""
+"""Steps that passes insert into a program."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from minixla.sharding.tensor_sharding import TensorSharding
 
 
 class Insertions:
-    """Steps that are put in a program, beside those and before blocks that are there."""
+    """Steps to insert into a program, next to existing steps and blocks."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -19,12 +19,12 @@ class Insertions:
         self.behind: dict[Step | Block, list[Step]] = {}
 
     def reshard(self, use: Use, wanted: TensorSharding, is_late: bool = True) -> None:
-        """Has what is read somewhere lie as wanted.
+        """Reshard the value that a use reads.
 
         Args:
-            use: the place.
-            wanted: how it is to lie.
-            is_late: whether the reshard stands where it is read, not behind what makes the value.
+            use: the use.
+            wanted: the new sharding.
+            is_late: whether to insert the reshard at the use, not after the step of the value.
         """
         self.read_through(use, Reshard(wanted), is_late)
 
@@ -46,7 +46,7 @@ class Insertions:
         use.put(step.results[0])
 
     def put_behind(self, steps: Sequence[Step], anchor: Step) -> None:
-        """Puts steps, each of one operand, behind another, and has them read instead of that."""
+        """Insert steps of one operand each after another step; its readers then read them."""
         self.behind.setdefault(anchor, [])[:0] = steps
         for step in steps:
             (value,), (result,) = step.operands, step.results
@@ -56,7 +56,7 @@ class Insertions:
             self.uses[value] = [Use(step, 0)]
 
     def write(self) -> None:
-        """Puts them there."""
+        """Insert the steps."""
         if not (self.before or self.behind):
             return
         for block in list(self.program.blocks()):
@@ -83,7 +83,7 @@ def _source(use: Use, value: Value) -> Any:
 
 
 def differ(one: TensorSharding | None, other: TensorSharding | None) -> bool:
-    """Whether shardings say other things, where none says that every device has all."""
+    """Test whether shardings differ; no sharding is the same as a replicated one."""
     return (one and _said(one)) != (other and _said(other)) and not (
         _is_replicated(one) and _is_replicated(other)
     )
@@ -98,6 +98,6 @@ def _is_replicated(sharding: TensorSharding | None) -> bool:
 
 
 def replicated(like: TensorSharding | None, value: Value) -> TensorSharding:
-    """The sharding of a value that every device has whole, on the mesh of another sharding."""
+    """Return the replicated sharding of a value, on the mesh of another sharding."""
     assert like is not None
     return TensorSharding.closed(like.mesh, value.rank, like.mesh_name)

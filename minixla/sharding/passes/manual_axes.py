@@ -1,4 +1,4 @@
-"""The pass that completes what manual computations say of their manual axes."""
+"""The pass that completes the manual axes in the shardings of manual computations."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -9,14 +9,14 @@ from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.program import Program, Step, Value
 from minixla.sharding.tensor_sharding import TensorSharding
 
-_ADVICE = "Without a sharding nothing says what the axes are of: give the computation operands."
+_ADVICE = "Without a sharding the mesh of the axes is unknown: give the computation operands."
 
 
 def clean_up_manual_axes(program: Program) -> None:
-    """Has every sharding of a manual computation mention each manual axis, which it sorts.
+    """Make every sharding of a manual computation mention each manual axis, and sort them.
 
-    SDY: sdy-manual-axes-cleanup. What a sharding does not mention is replicated in it, be it an
-    axis or the rest of one. A sharding on the empty mesh goes over to that of the others.
+    SDY: sdy-manual-axes-cleanup. An axis, or the rest of one, that a sharding does not mention is
+    added as replicated. A sharding on the empty mesh gets the mesh of the others.
 
     Raises:
         ShardingError: a computation with manual axes has neither operands nor results.
@@ -30,7 +30,7 @@ def _clean_up(step: Step, op: ManualComputation) -> None:
     shardings = [*op.in_shardings, *op.out_shardings]
     if not shardings:
         if step.blocks[0].steps:
-            problem = "there are manual axes, and no shardings of operands or results, "
+            problem = "manual axes are given without shardings of operands or results, "
             problem += "but the body is not empty"
             details = [f"manual axes: {', '.join(op.manual_axes)}"]
             raise explain(
@@ -50,7 +50,7 @@ def _clean_up(step: Step, op: ManualComputation) -> None:
 def _complete(
     sharding: TensorSharding, value: Value, common: TensorSharding, whole: list[Part]
 ) -> TensorSharding:
-    """A sharding with all of the axes of `whole` that it does not mention replicated."""
+    """Return a sharding in which all axes of `whole` that it does not mention are replicated."""
     if not value.can_be_sharded:
         return sharding
     if sharding.mesh.is_empty:
@@ -62,7 +62,7 @@ def _complete(
 
 
 def _rest(whole: Part, mentioned: Iterable[Part]) -> list[Part]:
-    """What of an axis some parts leave."""
+    """Return the rest of an axis without some parts."""
     left = [whole]
     for part in mentioned:
         left = [rest for remaining in left for rest in remaining.without(part)]

@@ -8,11 +8,10 @@ from minixla.sharding.value_shardings import change_shardings
 
 
 def lift_inlined_meshes(program: Program) -> None:
-    """Has every sharding refer to its mesh by name, and every mesh have one.
+    """Make every sharding refer to its mesh by name, and name every mesh.
 
-    SDY: sdy-lift-inlined-meshes. The first name of a mesh remains. New ones are `maximal_mesh_`
-    with the device's number, `empty_mesh`, or the first that is free of `mesh`, `mesh_0`, `mesh_1`
-    ...
+    SDY: sdy-lift-inlined-meshes. The first name of a mesh is kept. New names are `maximal_mesh_`
+    with the device's id, `empty_mesh`, or the first free name among `mesh`, `mesh_0`, `mesh_1` ...
     """
     names: dict[Mesh, str] = {}
     for name, mesh in program.meshes.items():

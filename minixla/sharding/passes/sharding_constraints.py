@@ -1,4 +1,4 @@
-"""The pass that applies constraints to what they constrain."""
+"""The pass that applies constraints to the values that they constrain."""
 
 from minixla.sharding.manual_computation import ManualComputation
 from minixla.sharding.operations import DataFlowEdge, NamedComputation, ShardingConstraint
@@ -8,19 +8,19 @@ from minixla.sharding.value_shardings import owner_of, put, put_own, sharding_of
 
 
 def apply_sharding_constraints(program: Program, *, specification: bool = False) -> None:
-    """Copies closed constraints to what they constrain (SDY: sdy-apply-sharding-constraints).
+    """Copy closed constraints to their values (SDY: sdy-apply-sharding-constraints).
 
-    Propagation carries axes, but not that a dimension is closed. So a constraint's sharding becomes
-    that of its operand where it clearly dictates it: the operand has none, the constraint's is
-    closed, and no other constraint of the operand differs. What lies on a data-flow edge stays as
-    it is; all its other uses read the constraint instead. After a chain of constraints that begins
-    at a value without a sharding, other uses of the value in the block read the chain's end. The
-    shardings of a manual computation's operands are constraints, too.
+    Propagation carries axes, but not that a dimension is closed. So an operand gets the sharding of
+    a constraint that clearly dictates it: the operand has no sharding, the constraint's is closed,
+    and no other constraint of the operand differs. Values on a data-flow edge stay as they are; all
+    other uses read the constraint instead. A chain of constraints may begin at a value
+    without a
+    sharding. Later uses of the value in the block then read the end of the chain. Shardings of
+    a manual computation's operands are constraints, too.
 
     Args:
-        program: the program, in which the constraints are applied.
-        specification: whether a function's return reads the end of a chain, as it first did in
-            Shardy.
+        program: the program, which is changed.
+        specification: whether a function's return reads the end of a chain, as in Shardy at first.
     """
     application = _Application(program, specification)
     for step in program.walk():
@@ -28,20 +28,20 @@ def apply_sharding_constraints(program: Program, *, specification: bool = False)
 
 
 class _Application:
-    """The pass at work on a program."""
+    """The state of the pass on a program."""
 
     def __init__(self, program: Program, redirects_returns: bool) -> None:
         self.redirects_returns = redirects_returns
         self.uses = program.uses()
-        #: See `places_in`.
+        #: The positions of steps; see `places_in`.
         self.places: dict[Block, dict[Step, float]] = {}
-        #: The edge of each owner that has one.
+        #: The edges by owner.
         self.edges = {
             step.operands[0]: step for step in program.walk() if isinstance(step.op, DataFlowEdge)
         }
 
     def apply(self, step: Step) -> None:
-        """Applies the constraints that a step is."""
+        """Apply a step that is a constraint."""
         if isinstance(step.op, ShardingConstraint):
             self.use_end_of_chain(step)
             self.apply_to(step.operands[0], step.op.sharding, step)
@@ -50,7 +50,7 @@ class _Application:
                 self.apply_to(step.operands[number], sharding, step)
 
     def apply_to(self, value: Value, sharding: TensorSharding | None, step: Step) -> None:
-        """Applies what a step says of an operand."""
+        """Apply the sharding that a step states for an operand."""
         if sharding is None or not self.is_dictated(value, sharding):
             return
         if not self.is_on_edge(value):
@@ -64,24 +64,24 @@ class _Application:
         self.put_behind(step, value)
 
     def is_dictated(self, value: Value, sharding: TensorSharding) -> bool:
-        """Whether a constraint of a value says how it lies."""
+        """Test whether a constraint of a value determines its sharding."""
         if not sharding.is_closed or self.sharding_of(value) is not None:
             return False
         constraints = [_constraint(use) for use in self.uses[value]]
         return all(constraint in (None, sharding) for constraint in constraints)
 
     def is_on_edge(self, value: Value) -> bool:
-        """Whether a value is an edge, or flows into one."""
+        """Test whether a value is an edge, or flows into one."""
         is_edge = value.step is not None and isinstance(value.step.op, DataFlowEdge)
         return is_edge or owner_of(value) in self.edges
 
     def sharding_of(self, value: Value) -> TensorSharding | None:
-        """How a value lies: where it flows into an edge, what that says."""
+        """Return the sharding of a value, or of the edge that it flows into."""
         edge = self.edges.get(owner_of(value))
         return sharding_of(value) if edge is None else edge.op.sharding
 
     def put_behind(self, step: Step, value: Value) -> None:
-        """Puts a constraint directly behind its operand, all whose other uses then read it."""
+        """Move a constraint directly after its operand; all other uses of that then read it."""
         before = value.step
         block = step.block = value.block
         at = 0 if before is None else block.steps.index(before) + 1
@@ -96,7 +96,7 @@ class _Application:
         self.redirect(value, step.results[0], others)
 
     def use_end_of_chain(self, first: Step) -> None:
-        """Has other uses of a value read the chain of constraints that begins with a step."""
+        """Make other uses of a value read the chain of constraints that begins with a step."""
         value = first.operands[0]
         is_start = value.step is None or not isinstance(value.step.op, ShardingConstraint)
         if not is_start or self.sharding_of(value) is not None:
@@ -110,7 +110,7 @@ class _Application:
             self.redirect(value, last.results[0], later)
 
     def is_behind(self, use: Use, last: Step) -> bool:
-        """Whether a use stands in the block of a chain behind its end."""
+        """Test whether a use is in the block of a chain, after its end."""
         if use.block is not last.block:
             return False
         if use.step is None:
@@ -119,13 +119,13 @@ class _Application:
         return places[use.step] > places[last]
 
     def places_in(self, block: Block) -> dict[Step, float]:
-        """A number for each step of a block, in their order."""
+        """Return a number for each step of a block, in their order."""
         if block not in self.places:
             self.places[block] = {step: float(place) for place, step in enumerate(block.steps)}
         return self.places[block]
 
     def end_of_chain(self, step: Step) -> Step | None:
-        """The last of the constraints that follow each other alone; None if they are no chain."""
+        """Return the last of constraints that follow each other without other uses, or None."""
         while True:
             uses = self.uses.get(step.results[0], [])
             if not any(map(_constraint, uses)):
@@ -136,7 +136,7 @@ class _Application:
             step = user
 
     def redirect(self, old: Value, new: Value, uses: list[Use]) -> None:
-        """Has some uses of a value read another."""
+        """Make some uses of a value read another."""
         for use in uses:
             use.put(new)
         moved = set(uses)
@@ -145,9 +145,9 @@ class _Application:
 
 
 def _place(value: Value, sharding: TensorSharding) -> None:
-    """Says how a value lies, and of others of its step, if nothing, that they are open.
+    """Set the sharding of a value; make other unsharded results of its step open.
 
-    Of inputs of other blocks than computations' nothing is said.
+    Inputs of blocks other than computations' get no sharding.
     """
     value = owner_of(value)
     step, is_result = value.flow, value.step is not None
@@ -159,7 +159,7 @@ def _place(value: Value, sharding: TensorSharding) -> None:
 
 
 def _constraint(use: Use) -> TensorSharding | None:
-    """The sharding that a use says for what it reads."""
+    """Return the sharding that a use states for its value."""
     if use.step is None:
         return None
     if isinstance(use.step.op, ManualComputation):

@@ -1,4 +1,4 @@
-"""The pass that unites sharding groups which have members in common."""
+"""The pass that unites sharding groups with common members."""
 
 from minixla.core.errors import ShardingError, explain
 from minixla.sharding.manual_computation import ManualComputation
@@ -7,13 +7,13 @@ from minixla.sharding.program import Program, Step, Value
 
 
 def import_sharding_groups(program: Program) -> None:
-    """Makes groups with a common member one, numbers them from 0, and makes each membership one.
+    """Unite groups with a common member, number them from 0, and drop repeated memberships.
 
     SDY: sdy-sharding-group-import.
 
     Raises:
-        ShardingError: the members of a group differ in shape, or are in and outside of the body
-            of a manual computation.
+        ShardingError: the members of a group differ in shape, or are both inside and outside of
+            the body of a manual computation.
     """
     members = [step for step in program.walk() if isinstance(step.op, ShardingGroup)]
     _check(members)
@@ -46,20 +46,20 @@ def _check(members: list[Step]) -> None:
 def _error(step: Step, other: Step, problem: str) -> ShardingError:
     shapes = " and ".join(str(member.operands[0].shape) for member in (other, step))
     details = [f"group {step.op.group_id}: {shapes}"]
-    advice = "Values of one group are sharded alike: give others a group of their own."
+    advice = "Values of one group have one sharding: put others into a separate group."
     return explain(ShardingError, "sharding_group", problem, details, advice, step.source)
 
 
 def _manual(step: Step) -> Step | None:
-    """The innermost manual computation around a step."""
+    """Return the innermost manual computation around a step."""
     return next((x for x in step.around() if isinstance(x.op, ManualComputation)), None)
 
 
 def _numbers(members: list[Step]) -> dict[int, int]:
-    """The new number of each group by its old one.
+    """Return the new id of each group by its old one.
 
-    They follow the order in which Shardy's do: that of each class's leader, which is the one of
-    the first group of the value that united it last.
+    Groups are in the same order as in Shardy: that of each class's leader, which is the leader of
+    the first group of the value that united the class last.
     """
     groups: dict[Value, list[int]] = {}
     for step in members:

@@ -1,4 +1,4 @@
-"""The pass that takes axes of size one out of shardings."""
+"""The pass that removes axes of size one from shardings."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from minixla.sharding.value_shardings import change_shardings, keep_axes
 
 
 def remove_size_one_axes(program: Program) -> None:
-    """Takes axes of size one out of every sharding (SDY: sdy-remove-size-one-axes).
+    """Remove axes of size one from every sharding (SDY: sdy-remove-size-one-axes).
 
     Meshes and lists of manual axes keep them.
     """
@@ -24,6 +24,6 @@ def _without_ones(sharding: TensorSharding) -> TensorSharding:
 
 
 def _without_priority(dimension: DimensionSharding, sizes: dict[str, int]) -> DimensionSharding:
-    """A dimension without its priority where nothing is left that could have one."""
+    """Return a dimension without its priority if it has no axes left."""
     is_empty = dimension.is_closed and all(sizes[axis.name] == 1 for axis in dimension.axes)
     return replace(dimension, priority=None) if is_empty else dimension

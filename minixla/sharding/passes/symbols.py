@@ -1,18 +1,18 @@
-"""Names of functions and meshes that are not taken yet."""
+"""Free names for functions and meshes."""
 
 from collections.abc import Iterable
 from itertools import count
 
 
 class Symbols:
-    """The names of a module. Numbers go on from one name to the next, as MLIR's do."""
+    """The names of a module. Numbers continue from one name to the next, as in MLIR."""
 
     def __init__(self, taken: Iterable[str]) -> None:
         self._taken = set(taken)
         self._numbers = count()
 
     def free(self, stem: str) -> str:
-        """A name that is free from now on no more: `stem`, or with a number."""
+        """Return a free name, `stem` or with a number, and reserve it."""
         name = stem
         while name in self._taken:
             name = f"{stem}_{next(self._numbers)}"

@@ -1,6 +1,6 @@
-"""Propagation: what the layout of every value follows from those that are given.
+"""Propagation: shardings of all values, derived from the given ones.
 
-Source: Shardy (openxla/shardy, `shardy/dialect/sdy/transforms/propagation`), with its results.
+Source: Shardy (openxla/shardy, `shardy/dialect/sdy/transforms/propagation`); results are equal.
 """
 
 from minixla.core.collecting import collection_paused
@@ -44,14 +44,14 @@ def _propagate(
 
 
 def drop_sharding_rules(program: Program) -> None:
-    """Takes away the sharding rules that are not users' own (SDY: sdy-drop-sharding-rules)."""
+    """Remove the sharding rules that users did not state (SDY: sdy-drop-sharding-rules)."""
     for step in program.walk():
         if step.stated_rule is not None and not step.stated_rule.is_custom:
             step.stated_rule = None
 
 
 def basic_propagate(program: Program, *, conservative_propagation: bool = False) -> None:
-    """Propagates what all tensors of an operation agree on (SDY: sdy-basic-propagate).
+    """Propagate axes on which all tensors of an operation agree (SDY: sdy-basic-propagate).
 
     Args: those of `user_priority_propagate`.
     """
@@ -64,7 +64,7 @@ def aggressive_propagate(
     propagation_strategy: str = "aggressive",
     conservative_propagation: bool = False,
 ) -> None:
-    """Propagates what each tensor of an operation can take (SDY: sdy-aggressive-propagate).
+    """Propagate axes that each tensor of an operation can take (SDY: sdy-aggressive-propagate).
 
     Args: those of `user_priority_propagate`.
     """
@@ -78,7 +78,7 @@ def operation_priority_propagate(
     conservative_propagation: bool = False,
     run_op_priority_propagation: bool = True,
 ) -> None:
-    """Propagates by operations that pass values on first (SDY: sdy-op-priority-propagate).
+    """Propagate through operations that pass values on first (SDY: sdy-op-priority-propagate).
 
     Args: those of `user_priority_propagate`.
     """
@@ -93,14 +93,14 @@ def user_priority_propagate(
     conservative_propagation: bool = False,
     run_op_priority_propagation: bool = True,
 ) -> None:
-    """Propagates in the order of users' priorities (SDY: sdy-user-priority-propagate).
+    """Propagate in the order of users' priorities (SDY: sdy-user-priority-propagate).
 
     Args:
-        program: it is changed.
+        program: the program, which is changed.
         propagation_strategy: `basic`, `aggressive` or `basic-then-aggressive`.
         conservative_propagation: whether parts of axes stay where they are.
-        run_op_priority_propagation: whether shardings go through operations in their order, for
-            each priority again.
+        run_op_priority_propagation: whether shardings pass through operations in the order of
+            their priorities, for each user priority again.
     """
     options = propagation_strategy, conservative_propagation, run_op_priority_propagation
     _propagate(program, *options, by_users=True)

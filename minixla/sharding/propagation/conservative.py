@@ -1,4 +1,4 @@
-"""Sharding rules of careful propagation, which passes nothing along where elements would move."""
+"""Sharding rules of conservative propagation, which passes no axes where elements would move."""
 
 from dataclasses import replace
 from itertools import count
@@ -10,10 +10,10 @@ from minixla_ops.products.convolution import ConvGeneralDilated
 
 
 def conservative(rule: ShardingRule, op: object) -> ShardingRule:
-    """The rule of an operation, but without what would need communication between neighbours.
+    """Return the rule of an operation without factors that need communication between neighbours.
 
-    Dimensions along which arrays are joined, or windows of a convolution go, have nothing in common
-    then; along those that are sliced, padded or reduced in windows nothing is propagated.
+    Dimensions along which arrays are joined, or windows of a convolution move, then have separate
+    factors. Along dimensions that are sliced, padded or reduced in windows, nothing is propagated.
     """
     if isinstance(op, Rev):
         return rule
@@ -25,7 +25,7 @@ def conservative(rule: ShardingRule, op: object) -> ShardingRule:
     fresh = count(len(kept))
 
     def own(tensor: Tensor) -> Tensor:
-        # Factors that went are of size 1, and each tensor's own.
+        # Removed factors have size 1, and are separate in each tensor.
         return tuple([tuple(map(renumbered, factors)) for factors in tensor])
 
     def renumbered(factor: int) -> int:

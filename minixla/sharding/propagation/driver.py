@@ -8,26 +8,26 @@ from minixla.sharding.propagation.network import NOWHERE, Kind, Network, Node, V
 from minixla.sharding.propagation.strategies import Projection
 from minixla.sharding.tensor_sharding import TensorSharding
 
-#: Which way shardings go along each factor of nodes of a kind.
+#: Returns the directions of shardings along each factor of nodes of a kind.
 Directions = Callable[[Kind], Sequence[int]]
-#: What one step of a strategy does with a projection: see `strategies`.
+#: One step of a strategy on a projection; see `strategies`.
 Strategy = Callable[[Projection, Sequence[int]], None]
-#: Of a node's tensors those whose sharding a visit changes, with the numbers of the new ones.
+#: The tensors of a node whose sharding a visit changes, with the numbers of the new ones.
 Changes = Sequence[tuple[int, int]]
-#: A strategy, directions, and what visits do by the numbers of the shardings before.
+#: A strategy, directions, and the results of visits by the numbers of the shardings before.
 Plan = tuple[Strategy, Sequence[int], dict[tuple[int, ...], Changes]]
 
 
 class Driver:
-    """Propagates in a network.
+    """Propagation in a network.
 
-    What a visit does depends on the shardings of its tensors alone. It is worked out once for each
-    combination, and left out where neither they nor the directions are others than last time.
-    Equal shardings have one number, and that of nothing is 0.
+    The result of a visit depends only on the shardings of its tensors. It is computed once for each
+    combination. A visit is omitted if neither shardings nor directions changed since the last one.
+    Equal shardings have one number; no sharding has number 0.
 
     Args:
-        network: its shardings are changed at the `end`.
-        strategies: what each visit does, one after the other.
+        network: the network; `end` changes its shardings.
+        strategies: the steps of each visit, in order.
         only_whole: whether parts of axes are not propagated.
     """
 
@@ -51,11 +51,11 @@ class Driver:
         return number
 
     def sharding(self, tensor: int) -> TensorSharding | None:
-        """The sharding of a tensor as it is now."""
+        """Return the current sharding of a tensor."""
         return self._known[self._shardings[tensor]]
 
     def put(self, tensor: int, sharding: TensorSharding | None) -> None:
-        """Gives a tensor a sharding."""
+        """Set the sharding of a tensor."""
         self._put(tensor, self._number(sharding))
 
     def _put(self, tensor: int, number: int) -> None:
@@ -69,15 +69,16 @@ class Driver:
             node.settled = None
 
     def end(self) -> None:
-        """Gives the network the shardings."""
+        """Write the shardings to the network."""
         self.network.shardings[:] = [self._known[number] for number in self._shardings]
 
     def run(self, directions: Directions) -> None:
-        """Visits the nodes, and those whose tensors change again, until nothing changes.
+        """Visit the nodes, and again those whose tensors change, until nothing changes.
 
-        What functions give comes before and after them. The order is that of MLIR's greedy pattern
-        driver, on which the outcome depends where shardings compete: in the program's order, but
-        those near a change first. With several strategies all is done by each in turn.
+        Results of functions are visited before and after them. The order is that of MLIR's greedy
+        pattern driver, because the outcome depends on it if shardings compete. It is the program's
+        order, but nodes near a change come first. With several strategies, each one runs to the end
+        in turn.
         """
         for number in range(len(self.strategies)):
             kinds = self.network.kinds
@@ -106,7 +107,7 @@ class Driver:
         return self._plans[key]
 
     def _visit(self, node: Node, planned: Plan) -> None:
-        """Lets shardings pass through a node."""
+        """Let shardings pass through a node."""
         strategy, directions, visits = planned
         shardings, members = self._shardings, self.network.members
         before = node.of_tensors(shardings)
@@ -126,12 +127,12 @@ class Driver:
                     self._put(member, number)
 
     def _left(self, view: View | None, number: int) -> int:
-        """The sharding outside of a node that sees a tensor otherwise."""
+        """Return the outside number of a sharding that a node sees in another form."""
         sharding = self._known[number]
         return number if view is None or sharding is None else self._number(view.leave(sharding))
 
     def _seen(self, node: Node, before: Iterable[int]) -> tuple[int, ...]:
-        """The numbers of a node's shardings as it sees them."""
+        """Return the numbers of a node's shardings in the form in which it sees them."""
         before_views = [self._known[number] for number in before]
         pairs = zip(before_views, node.views, strict=True)
         seen = [view.enter(entry) if view and entry else entry for entry, view in pairs]
@@ -168,7 +169,7 @@ class Driver:
 
 
 def common_mesh(shardings: Iterable[TensorSharding | None]) -> TensorSharding | None:
-    """A sharding on the mesh that all have in common; None where they have none with axes."""
+    """Return a sharding on the common mesh of all; None without a common mesh with axes."""
     sharding: TensorSharding | None = None
     for each in shardings:
         if each is None or each.mesh.is_empty:

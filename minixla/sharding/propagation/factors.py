@@ -1,7 +1,7 @@
-"""Shardings of a step's tensors taken apart by the factors of its rule, and put together again.
+"""Shardings of a step's tensors, split by the factors of its rule, and joined again.
 
-A sharding rule says of which factors each dimension of each tensor is made, major to minor. Axes of
-a dimension are handed to its factors in that order; an axis may be split between two of them.
+A sharding rule states the factors of each dimension of each tensor, major to minor. Axes of a
+dimension are assigned to its factors in that order; an axis may be split between two of them.
 """
 
 import math
@@ -18,14 +18,14 @@ Parts = tuple[Part, ...]
 
 @dataclass(slots=True)
 class Factor:
-    """How one factor of one tensor is laid out.
+    """The sharding of one factor of one tensor.
 
     Attributes:
         parts: the axes, major to minor.
-        is_closed: whether the dimension that it is in takes no more axes.
+        is_closed: whether the dimension that contains it takes no more axes.
         is_minor: whether it is the minor-most of its dimension, which may be padded.
-        overflow: axes of the dimension that no factor of it can take: they stay where they are, and
-            nothing may come between.
+        overflow: axes of the dimension that none of its factors can take. They stay in place, and
+            no axes may come between.
     """
 
     parts: Parts
@@ -35,13 +35,13 @@ class Factor:
 
 
 class Tensor:
-    """One tensor of a step: how each of its factors is laid out.
+    """One tensor of a step, with the sharding of each of its factors.
 
     Attributes:
         dimensions: the factors of each dimension.
-        factors: the layout of each of them.
-        fixed: axes that the tensor may not be laid out over (replicated or unreduced).
-        size: the number of its elements, those of factors that are not there left out.
+        factors: the sharding of each of them.
+        fixed: axes that must not shard the tensor (replicated or unreduced).
+        size: the number of its elements, without factors that it lacks.
     """
 
     __slots__ = ("dimensions", "factors", "fixed", "sharding", "size", "sizes")
@@ -67,10 +67,10 @@ class Tensor:
         self.size = math.prod([sizes[factor] for factor in self.factors])
 
     def _split(self, factors: Sequence[int], parts: Sequence[Part], is_closed: bool) -> None:
-        """Hands the axes of a dimension to its factors, of which the last takes what is left.
+        """Assign the axes of a dimension to its factors; the last factor takes the rest.
 
-        An axis of which a factor can take no more, though it is not full, ends this: the rest is
-        the overflow of that factor, blocks the next one, and those after that are not there at all.
+        This ends at an axis if a factor that is not full cannot take more of it. The remaining axes
+        are the overflow of that factor and block the next one. Later factors are then missing.
         """
         left = list(reversed(parts))
         overflow: Parts = ()
@@ -84,14 +84,14 @@ class Tensor:
                 split.overflow = overflow = tuple(reversed(left))
 
     def put(self, axes: Sequence[Parts]) -> None:
-        """Lays it out along some axes of each factor."""
+        """Shard it along some axes of each factor."""
         for factors in self.dimensions:
             for factor in factors:
                 is_minor = factor == factors[-1]
                 self.factors[factor] = Factor(axes[factor], True, is_minor)
 
     def parts(self) -> tuple[Parts, ...]:
-        """The axes of each dimension."""
+        """Return the axes of each dimension."""
         dimensions = []
         for factors in self.dimensions:
             parts: list[Part] = []
@@ -99,12 +99,12 @@ class Tensor:
                 split = self.factors[factor]
                 parts += (*split.parts, *split.overflow)
                 if size_of(split.parts) != self.sizes[factor]:
-                    break  # Axes of the next factor would stand for those that this one lacks.
+                    break  # axes of the next factor would replace those that this one lacks
             dimensions.append(tuple(merged(parts)))
         return tuple(dimensions)
 
     def sharding_of(self, mesh: Mesh, mesh_name: str | None) -> TensorSharding | None:
-        """The sharding of the whole tensor."""
+        """Return the sharding of the whole tensor."""
         found = self.parts()
         sharding = self.sharding
         if sharding is None:
@@ -123,7 +123,7 @@ class Tensor:
 
 
 def tensors_of(rule: ShardingRule, shardings: Sequence[TensorSharding | None]) -> list[Tensor]:
-    """The tensors of a step with a rule, operands first."""
+    """Return the tensors of a step with a rule, operands first."""
     pairs = zip((*rule.operands, *rule.results), shardings, strict=True)
     return [Tensor(dimensions, sharding, rule.sizes) for dimensions, sharding in pairs]
 
@@ -131,14 +131,14 @@ def tensors_of(rule: ShardingRule, shardings: Sequence[TensorSharding | None]) -
 def joined(
     dimensions: Sequence[Sequence[int]], axes: Sequence[Parts], sizes: Sequence[int]
 ) -> tuple[Parts, ...]:
-    """The axes of each dimension of a tensor that is laid out along some axes of each factor."""
+    """Return the axes of each dimension of a tensor that is sharded along axes of factors."""
     tensor = Tensor(dimensions, None, sizes)
     tensor.put(axes)
     return tensor.parts()
 
 
 def _taken(left: list[Part], size: int) -> list[Part]:
-    """Take from `left`, whose last is the most major, as much as a factor of a size can hold.
+    """Take as much from `left`, whose last axis is the most major, as a factor can hold.
 
     Axes of size one always fit.
     """

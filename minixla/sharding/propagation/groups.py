@@ -1,4 +1,4 @@
-"""Sharding groups before propagation: tensors that lie alike."""
+"""Sharding groups before propagation: tensors with equal shardings."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -10,9 +10,9 @@ from minixla.sharding.value_shardings import sharding_of
 
 
 def separate(program: Program, groups: Mapping[int, Sequence[Value]]) -> bool:
-    """Gives groups whose members have different shardings other members; whether there are any.
+    """Replace members of groups whose shardings differ; return whether there are such groups.
 
-    In the place of each comes an open constraint on it, which all that read it read.
+    Each member is replaced by an open constraint on it, which all its readers then read.
     """
     has_any = False
     for values in groups.values():
@@ -28,7 +28,7 @@ def separate(program: Program, groups: Mapping[int, Sequence[Value]]) -> bool:
 
 
 def share(network: Network) -> None:
-    """Gives all members of each group the sharding of those that have one."""
+    """Give all members of each group the sharding that a member has."""
     shardings = network.shardings
     for members in {id(member): member for member in network.members.values()}.values():
         for sharding in _said(shardings[member] for member in members):
@@ -37,7 +37,7 @@ def share(network: Network) -> None:
 
 
 def _said(shardings: Iterable[TensorSharding | None]) -> dict[TensorSharding, None]:
-    """Different shardings, those left out that are open over no axes."""
+    """Return distinct shardings, except open ones without axes."""
     return {
         sharding: None
         for sharding in shardings
@@ -46,7 +46,7 @@ def _said(shardings: Iterable[TensorSharding | None]) -> dict[TensorSharding, No
 
 
 def _constrain(program: Program, value: Value, sharding: TensorSharding) -> None:
-    """Has a constraint on a value, directly behind it, read in its place."""
+    """Insert a constraint directly after a value; its readers read the constraint instead."""
     block = value.block
     step = block.new_step(ShardingConstraint(sharding), [value])
     program.read_instead({value: step.results[0]})

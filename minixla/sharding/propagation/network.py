@@ -1,7 +1,7 @@
-"""A program as what propagation sees of it: tensors with shardings, and nodes that connect them.
+"""The view of a program in propagation: tensors with shardings, and nodes that connect them.
 
-A node is a step with a sharding rule, a data-flow edge with its sources, or a result of a function
-with the value that is returned.
+A node is a step with a sharding rule; a data-flow edge with its sources; or a result of a function
+with the returned value.
 """
 
 from collections import Counter
@@ -28,9 +28,9 @@ from minixla.sharding.propagation.conservative import conservative
 from minixla.sharding.tensor_sharding import TensorSharding
 from minixla.sharding.value_shardings import put, stated_sharding, with_axes_of, without_axes
 
-#: Puts a sharding where the program keeps it.
+#: Writes a sharding to the program.
 Write = Callable[[TensorSharding], None]
-#: The tensor in the place of what lies nowhere: it never has a sharding.
+#: The tensor of values that are not arrays, which never has a sharding.
 NOWHERE = 0
 _UNKNOWN: Any = object()
 # Operations that hold the shardings of their results.
@@ -38,14 +38,14 @@ _HOLDERS = (Placed, ManualComputation, NamedComputation)
 
 
 class Kind(NamedTuple):
-    """What nodes have in common between which shardings pass in the same way.
+    """The common properties of nodes through which shardings pass in the same way.
 
     Attributes:
-        number: they are numbered.
+        number: its number.
         rule: the sharding rule.
         op: an operation; None for a function's result.
         is_elementwise: whether it is an element-wise operation.
-        reads_once: whether nobody else reads its operands, scalars left out.
+        reads_once: whether its operands, except scalars, have no other readers.
     """
 
     number: int
@@ -56,12 +56,12 @@ class Kind(NamedTuple):
 
     @property
     def can_be_conservative(self) -> bool:
-        """Whether careful propagation treats them carefully: not barriers, edges and results."""
+        """True if conservative propagation restricts them, unlike barriers, edges and results."""
         return self.op is not None and not isinstance(self.op, PropagationBarrier)
 
 
 class View(NamedTuple):
-    """How a node sees a tensor's sharding, and back: without or with manual axes."""
+    """The conversion of a tensor's sharding for a node and back: without and with manual axes."""
 
     enter: Callable[[TensorSharding], TensorSharding]
     leave: Callable[[TensorSharding], TensorSharding]
@@ -73,11 +73,11 @@ class Node:
     Attributes:
         kind: the kind of node.
         tensors: the numbers of the operands' tensors and of the results', two or more.
-        of_tensors: picks from a list with a place for each tensor what is of these.
-        views: for each tensor how the node sees it, where that is otherwise than as it is.
+        of_tensors: picks the entries of these tensors from a list with an entry for each tensor.
+        views: for each tensor, the node's view of it if it differs from the tensor itself.
         hears_operands: whether it is visited again when an operand changes.
-        is_waiting, settled: whether it is to be visited, and which plan of visits did nothing since
-            its tensors changed; for the driver.
+        is_waiting, settled: for the driver: whether it is to be visited, and which plan of visits
+            changed nothing since its tensors changed.
     """
 
     __slots__ = (
@@ -103,18 +103,18 @@ class Network:
     """The tensors and nodes of a program.
 
     Args:
-        program: it is changed by `write`.
-        is_conservative: whether rules are careful: see `conservative`.
-        counts_readers: whether kinds know who `reads_once`; else they say that all do.
+        program: the program, which `write` changes.
+        is_conservative: whether rules are restricted; see `conservative`.
+        counts_readers: whether kinds know which nodes have `reads_once`; if not, all have it.
 
     Attributes:
-        shardings: of each tensor its sharding, or None.
-        nodes: in the program's order, outer before inner.
+        shardings: for each tensor its sharding, or None.
+        nodes: the nodes in the program's order, outer before inner.
         results: the nodes of functions' results.
         watchers: for each tensor the nodes to visit when it changes, the last first.
-        others: nodes that a tensor is of besides, by the tensor.
+        others: by tensor, nodes that contain it but do not watch it.
         groups: the members of each sharding group.
-        members: for each tensor of a sharding group the tensors that change with it.
+        members: for each tensor of a sharding group, the tensors that change with it.
         kinds: the kinds of nodes.
     """
 
@@ -164,7 +164,7 @@ class Network:
         self._watch()
 
     def write(self) -> None:
-        """Puts the shardings into the program."""
+        """Write the shardings to the program."""
         for home, sharding in zip(self._homes, self.shardings, strict=True):
             if sharding is None:
                 continue
@@ -181,7 +181,7 @@ class Network:
         return len(self.shardings) - 1
 
     def _add_values(self, values: Iterable[Value]) -> None:
-        """Values that keep their shardings; owners of edges leave that to the edges."""
+        """Add values that hold their shardings; edges hold those of their owners."""
         owners = self._owners
         kept = [value for value in values if value.can_be_sharded and value not in owners]
         self._tensors.update(zip(kept, count(len(self.shardings)), strict=False))
@@ -189,14 +189,14 @@ class Network:
         self._homes += kept
 
     def _add_held(self, step: Step) -> None:
-        """The results of a step that holds their shardings, and the inputs of its block."""
+        """Add the results of a step that holds their shardings, and the inputs of its block."""
         for value in (*step.results, *[x for block in step.blocks for x in block.inputs]):
             is_kept = value.can_be_sharded and value not in self._owners
             if is_kept or isinstance(step.op, Placed):
                 self._tensors[value] = self._add(stated_sharding(value), value)
 
     def _alias_targets(self, step: Step) -> None:
-        """Has the targets of an edge, but for its owner, share the edge's sharding."""
+        """Let the targets of an edge, except its owner, share the edge's sharding."""
         found = self._edge_of(step)
         if found is not None:
             flow, edge = found
@@ -215,7 +215,7 @@ class Network:
                     self._tensors.setdefault(value, self._tensors[owner])
 
     def _edge_of(self, step: Step) -> tuple[Step, Edge] | None:
-        """The step and edge whose owner an edge step reads."""
+        """Return the step and edge whose owner an edge step reads."""
         flow = step.operands[0].flow
         if flow is None:
             return None
@@ -250,7 +250,7 @@ class Network:
                 self.groups.setdefault(op.group_id, []).append(operands[0])
 
     def _kind_of(self, step: Step, reads_once: bool) -> Kind | None:
-        """The kind of node of a step; None where it is none by itself."""
+        """Return the kind of node of a step; None if it is not a node by itself."""
         if (
             isinstance(step.op, (DataFlowEdge, FuncDataFlowEdge))
             or len(step.operands) + len(step.results) < 2
@@ -268,7 +268,7 @@ class Network:
         return conservative(rule, step.op) if rule and self._is_conservative else rule
 
     def _passing(self, value: Value, operands: int = 1) -> Kind:
-        """The kind of what gives one of its operands: edges, and results of functions."""
+        """Return the kind of nodes that pass on an operand: edges, and results of functions."""
         key = value.shape, operands
         if key not in self._passing_kinds:
             self._passing_kinds[key] = self._new_kind(_identity(*key), None, True)
@@ -294,7 +294,7 @@ class Network:
             node.views = [None, View(outside, inside) if is_input else View(inside, outside)]
 
     def _add_function_edge(self, step: Step) -> None:
-        """A node from what calls give a function, or from what the called function returns."""
+        """Add a node for arguments that calls pass to a function, or for its returned values."""
         (value,), (target,) = step.operands, step.results
         owner = value.owner
         if isinstance(owner, Step):
@@ -317,10 +317,10 @@ class Network:
                 self.results.append(Node(self._passing(value), tensors))
 
     def _add_group(self, values: Iterable[Value]) -> None:
-        """Has tensors of a group change together.
+        """Let tensors of a group change together.
 
-        What a loop carries changes with the others, but in Shardy these do not change with it where
-        the member is the loop's own value, and not the result of the edge.
+        A value that a loop carries changes with the others. As in Shardy, the others do not change
+        with it if the member is the loop's own value, not the result of the edge.
         """
         listed = [value for value in values if value in self._tensors]
         tensors = list(dict.fromkeys(self._tensors[value] for value in listed))
@@ -328,9 +328,9 @@ class Network:
         self.members.update(dict.fromkeys(leading, tensors))
 
     def _watch(self) -> None:
-        """Lists for each tensor the nodes to visit: the one that makes it, then those that read it.
+        """List the nodes to visit for each tensor: the one that computes it, then its readers.
 
-        The last is visited first, and those that read it in the order of the program.
+        The last is visited first, and readers in the order of the program.
         """
         self.watchers: list[list[Node]] = [[] for _ in self.shardings]
         self.others: dict[int, list[Node]] = {}
@@ -347,14 +347,14 @@ class Network:
 
 
 class _Tensors(dict[Value, int]):
-    """The tensor of each value that may be sharded."""
+    """The tensor of each value that can be sharded."""
 
     def __missing__(self, _: Value) -> int:
         return NOWHERE
 
 
 def _often_read(functions: Iterable[Function], steps: Iterable[Step]) -> set[Value]:
-    """The values but scalars that are read more than once."""
+    """Return the values, except scalars, that are read more than once."""
     blocks = [*functions, *[block for step in steps for block in step.blocks]]
     read = [*[step.operands for step in steps], *[block.outputs for block in blocks]]
     counts = Counter(chain.from_iterable(read))
@@ -362,6 +362,6 @@ def _often_read(functions: Iterable[Function], steps: Iterable[Step]) -> set[Val
 
 
 def _identity(shape: Any, operands: int) -> ShardingRule:
-    """The rule of what gives one of its operands."""
+    """Return the rule of nodes that pass on an operand."""
     tensor = tuple([(number,) for number in range(len(shape.dimensions))])
     return ShardingRule((tensor,) * operands, (tensor,), shape.dimensions)

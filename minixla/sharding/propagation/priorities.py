@@ -1,4 +1,4 @@
-"""In which order propagation happens: some operations before others, and as users ask.
+"""The order of propagation: by kinds of operations, and by users' priorities.
 
 Source: Shardy's `op_priority_propagation.cc` and `user_priority_propagation.cc`.
 """
@@ -15,13 +15,13 @@ from minixla_ops.indexing.dynamic_slicing import DynamicSlice, DynamicUpdateSlic
 from minixla_ops.movement.broadcasting import BroadcastInDim
 from minixla_ops.movement.reshaping import Reshape, Transpose
 
-#: The rounds of operation priority; each allows what those before it do, and more.
+#: The number of rounds of operation priority; each allows more than the one before.
 ROUNDS = 5
 _WAYS = {"FORWARD": FORWARD, "BACKWARD": BACKWARD, "NONE": NONE}
 
 
 def directions(kind: Kind, last: int = ROUNDS - 1) -> Sequence[int]:
-    """Which way shardings go along each factor of nodes of a kind.
+    """Return the directions of shardings along each factor of nodes of a kind.
 
     Args:
         kind: the kind.
@@ -44,7 +44,7 @@ def directions(kind: Kind, last: int = ROUNDS - 1) -> Sequence[int]:
 
 
 def _along(rule: ShardingRule, passing: int, others: int) -> Sequence[int]:
-    """The direction along each factor: along those that pass through, and along others."""
+    """Return the direction along each factor: `passing` if it passes through, or else `others`."""
     along = [
         NONE if factor in rule.blocked else passing if rule.kind(factor) == PASS_THROUGH else others
         for factor in range(len(rule.sizes))
@@ -53,7 +53,7 @@ def _along(rule: ShardingRule, passing: int, others: int) -> Sequence[int]:
 
 
 def by_operation(driver: Driver) -> None:
-    """Propagates through operations that only pass values on first, then through others."""
+    """Propagate through operations that only pass values on, then through others."""
     for last in range(ROUNDS):
         driver.run(lambda kind, last=last: directions(kind, last))
 
@@ -66,10 +66,10 @@ class _Waiting:
         self.priorities = [dimension.priority or 0 for dimension in sharding.dimensions]
 
     def sharding(self, current: TensorSharding, last: int) -> TensorSharding:
-        """The tensor's sharding in the round of a priority.
+        """Return the tensor's sharding in the round of a priority.
 
-        Dimensions that still wait are empty and closed, and their axes replicated, so that nobody
-        else takes their place.
+        Dimensions that still wait are empty and closed. Their axes are replicated, so that other
+        dimensions cannot take them.
         """
         mesh = self.given.mesh
         dimensions, kept = [], [*map(mesh.part, self.given.replicated)]
@@ -86,7 +86,7 @@ class _Waiting:
 
 
 def by_user(driver: Driver, once: Callable[[Driver], None]) -> None:
-    """Propagates shardings in the order of their priorities, each time by `once`."""
+    """Propagate shardings in the order of their priorities, each time by `once`."""
     waiting = [
         _Waiting(tensor, sharding)
         for tensor, sharding in enumerate(driver.network.shardings)

@@ -1,8 +1,8 @@
-"""One step of propagation: shardings of a step's tensors made to follow from each other.
+"""One step of propagation: derive the shardings of a step's tensors from each other.
 
-Both strategies find, for each factor of the step's rule, the axes over which its tensors agree.
-`basic` takes of them what every tensor that has the factor can take; `aggressive` lets each
-tensor take what it can. Source: Shardy's `basic_factor_propagation.cc` and
+Both strategies find, for each factor of the step's rule, the axes on which its tensors agree.
+`basic` takes the axes that every tensor with the factor can take; `aggressive` lets each tensor
+take as many as it can. Source: Shardy's `basic_factor_propagation.cc` and
 `aggressive_factor_propagation.cc`.
 """
 
@@ -14,21 +14,21 @@ from minixla.sharding.axes import Part, size_of
 from minixla.sharding.mesh import Mesh
 from minixla.sharding.propagation.factors import Factor, Parts, Tensor
 
-#: What a factor may take of an axis, with the sizes of those before it: all, a prefix, nothing.
+#: Returns how much of an axis a factor may take: all, a prefix, or None.
 Limit = Callable[[Part, int], Part | None]
-#: Which ways shardings go along a factor: from operands to results, back, or both (bits).
+#: The directions of shardings along a factor: operands to results, back, or both (bits).
 NONE, FORWARD, BACKWARD, BOTH = 0, 1, 2, 3
 
 
 @dataclass
 class Projection:
-    """The tensors of a step, taken apart.
+    """The tensors of a step, split by factors.
 
     Attributes:
         operands, results: its tensors.
         sizes: the size of each factor.
         is_elementwise: whether the step is an element-wise operation.
-        mesh: the mesh that they lie over.
+        mesh: the mesh of their shardings.
         only_whole: whether parts of axes are not propagated.
     """
 
@@ -43,7 +43,7 @@ class Projection:
         self.tensors = [*self.operands, *self.results]
 
     def truncated(self, parts: Parts, limit: Limit) -> Parts:
-        """The first of the axes, up to the first that is not taken whole."""
+        """Return the first of the axes, up to the first that is not taken whole."""
         size = 1
         for number, part in enumerate(parts):
             taken = limit(part, size)
@@ -55,9 +55,9 @@ class Projection:
         return parts
 
     def common_major(self, factor: int, direction: int) -> Parts:
-        """The axes along a factor on which all tensors agree, as far as some tensor has them.
+        """Return the axes along a factor on which all tensors agree, as far as any tensor has them.
 
-        Only tensors that shardings leave in the direction give axes; the others may object.
+        Only tensors at the start of the direction contribute axes; the others may conflict.
         """
         givers = self.tensors
         if direction == FORWARD:
@@ -83,7 +83,7 @@ class Projection:
 
 
 def shared_prefix(first: Parts, second: Parts) -> Parts:
-    """The longest list of axes with which both begin."""
+    """Return the longest common prefix of two lists of axes."""
     if not first or not second:
         return ()
     for number, (one, other) in enumerate(zip(first, second, strict=False)):
@@ -97,7 +97,7 @@ def shared_prefix(first: Parts, second: Parts) -> Parts:
 
 
 def without(part: Part, others: Iterable[Part]) -> Part | None:
-    """The beginning of an axis that overlaps none of the others."""
+    """Return the beginning of an axis that overlaps none of the others."""
     for other in others:
         if not part.can_coexist(other):
             return None
@@ -110,7 +110,7 @@ def without(part: Part, others: Iterable[Part]) -> Part | None:
 
 
 def _fits_in(factor: Factor, fixed: Parts, whole: int) -> Limit:
-    """What a factor of a tensor may take for itself, whatever others have."""
+    """Return the limit of axes that a factor may take, regardless of other factors."""
 
     def limit(part: Part, size: int) -> Part | None:
         kept = without(part, fixed)
@@ -132,7 +132,7 @@ def _fits_in(factor: Factor, fixed: Parts, whole: int) -> Limit:
 
 
 def _free_of_others(tensor: Tensor, factor: int) -> Limit:
-    """What other factors of a tensor leave of an axis."""
+    """Return the limit by which other factors of a tensor restrict an axis."""
     others = [
         part
         for other, split in tensor.factors.items()
@@ -143,14 +143,14 @@ def _free_of_others(tensor: Tensor, factor: int) -> Limit:
 
 
 def _update(tensor: Tensor, factor: int, parts: Parts) -> None:
-    """Gives a factor axes where they go beyond those that it has."""
+    """Give a factor axes that extend its own."""
     split = tensor.factors.get(factor)
     if split is not None and shared_prefix(split.parts, parts) == split.parts:
         split.parts = parts
 
 
 def basic(step: Projection, directions: Sequence[int]) -> None:
-    """Gives every tensor what all tensors can take.
+    """Give every tensor the axes that all tensors can take.
 
     Args:
         step: the tensors, which are changed.
@@ -179,9 +179,9 @@ def _both(tensor: Tensor, factor: int, size: int) -> Limit:
 
 
 def aggressive(step: Projection, directions: Sequence[int]) -> None:
-    """Gives each tensor what it can take.
+    """Give each tensor the axes that it can take.
 
-    Where two factors compete for an axis of a tensor, that which comes from the larger tensor has
+    If two factors compete for an axis of a tensor, the one that comes from the larger tensor gets
     it. See `basic` for arguments.
     """
     wanted = [step.common_major(factor, direction) for factor, direction in enumerate(directions)]
@@ -190,7 +190,7 @@ def aggressive(step: Projection, directions: Sequence[int]) -> None:
     order = _order(step, wanted)
     numbers = range(len(step.tensors))
     if step.is_elementwise:
-        # Results come first, and operands get nothing from each other that results did not take.
+        # Results come first, and operands exchange only axes that results took.
         numbers = [*numbers[len(step.operands) :], *numbers[: len(step.operands)]]
     for number in numbers:
         tensor = step.tensors[number]
@@ -213,7 +213,7 @@ def aggressive(step: Projection, directions: Sequence[int]) -> None:
 
 
 def _order(step: Projection, wanted: Sequence[Parts]) -> list[int]:
-    """Factors in the order in which they are served."""
+    """Return the factors in the order in which they get axes."""
     keys = []
     for factor, parts in enumerate(wanted):
         sources = [

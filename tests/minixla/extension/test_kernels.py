@@ -216,7 +216,9 @@ class TestChoice:
         op = define(attrs=["T: {float, double, int32}"])
         op.kernel("cpu", self.giving(1), T=["float", "double"])
         assert op(X)[0] == 1
-        with pytest.raises(mx.TransformError, match="no kernel for the platform cpu") as caught:
+        with pytest.raises(
+            mx.TransformError, match="no kernel is registered for the platform cpu"
+        ) as caught:
             op(np.int32([1]))
         message = str(caught.value)
         assert "the cpu kernel for T in {float, double} at" in message and "T = s32" in message
@@ -293,7 +295,9 @@ class TestChoice:
     def test_c41_and_c47_a_kernel_is_found_when_the_program_is_made(self):
         op = define()
         op.kernel("cuda", cube)
-        with pytest.raises(mx.TransformError, match="no kernel for the platform cpu") as caught:
+        with pytest.raises(
+            mx.TransformError, match="no kernel is registered for the platform cpu"
+        ) as caught:
             mx.jit(op.wrapper).lower(X)
         assert "the cuda kernel at" in str(caught.value)
         assert "test_kernels.py" in str(caught.value)
@@ -303,12 +307,14 @@ class TestChoice:
     def test_c41_the_reference_runs_on_the_host_where_it_is_asked_for(self):
         op = define()
         op.kernel("reference", cube)
-        with pytest.raises(mx.TransformError, match="no kernel for the platform cpu") as caught:
+        with pytest.raises(
+            mx.TransformError, match="no kernel is registered for the platform cpu"
+        ) as caught:
             op(X)
         assert "host_fallback=True in register_op runs the reference" in str(caught.value)
         op.kernel("cpu", host=True, T="float")
         np.testing.assert_allclose(op(X), X**3, rtol=1e-6)
-        with pytest.raises(mx.TransformError, match="no kernel for the platform cpu"):
+        with pytest.raises(mx.TransformError, match="no kernel is registered for the platform cpu"):
             op(np.int32([1]))
 
 
@@ -391,7 +397,7 @@ def test_c63_the_context_of_a_gradient():
 @pytest.mark.parametrize(
     "rule, says",
     [
-        (lambda ctx, grad: [grad, grad], "the gradient function returned something else"),
+        (lambda ctx, grad: [grad, grad], "the gradient function returned a value of another form"),
         (lambda ctx, grad: [grad[:1]], "the cotangent 0 of its rule does not fit the value"),
         (lambda ctx, grad: [], "Return one value for each of"),
     ],

@@ -83,8 +83,8 @@ def _operation():
 # What calls one, and what the error says.
 MISUSED = {
     "a name": (lambda: define(name=5), "5 is not a valid name of an operation"),
-    "an attribute": (lambda: define(attrs=[5], **DECLARED), "5 is no declaration"),
-    "an input": (lambda: define(["x: float", None], ["y: float"], ()), "None is no declaration"),
+    "an attribute": (lambda: define(attrs=[5], **DECLARED), "5 is not a declaration"),
+    "an input": (lambda: define(["x: float", None], ["y: float"], ()), "None is not a declaration"),
     "inputs": (lambda: define(5, ["y: float"], ()), "a list of declarations is 5"),
     "a shape function": (lambda: define(shape_fn=5), "the shape function cannot be called"),
     "a kernel": (lambda: _operation().kernel("cpu", 5), "a kernel cannot be called"),
@@ -100,7 +100,7 @@ MISUSED = {
     "a gradient": (lambda: _operation().gradient(5), "the gradient cannot be called"),
     "a tangent": (lambda: _operation().jvp("f"), "the jvp rule cannot be called"),
     "a function": (lambda: mx.custom_op("my.name", 5), "the function cannot be called"),
-    "a path": (lambda: mx.load_op_library(5), "5 is no path"),
+    "a path": (lambda: mx.load_op_library(5), "5 is not a path"),
 }
 
 
@@ -452,7 +452,7 @@ def test_what_returns_the_wrong_number_of_things():
         mx.reference(op.wrapper)(X)
     wide = define()
     wide.kernel("reference", lambda ctx, x: np.concatenate([x, x]))
-    with pytest.raises(mx.ShapeError, match="gives another y than is declared") as caught:
+    with pytest.raises(mx.ShapeError, match="returns another y than declared") as caught:
         mx.reference(wide.wrapper)(X)
     assert "declared: f32[3]" in str(caught.value) and "float32[6]" in str(caught.value)
     staged = define()

@@ -126,7 +126,7 @@ def test_check_op_checks_a_stated_rule():
     report = mx.check_op(op, [(x, y)], order=0, variants=False)
     (check,) = [check for check in report.checks if check.check == "sharding rule"]
     assert check.verdict == "fails" and not report.ok
-    assert check.note == "factor j of size 8: what it gives for a block is no block of the results"
+    assert check.note == "factor j of size 8: results for a block are not a block of the results"
     op.sharding_rule("i -> i")
     report = mx.check_op(op, [(x, y)], order=0, variants=False)
     (check,) = [check for check in report.checks if check.check == "sharding rule"]

@@ -118,7 +118,7 @@ func.func private @f(%x: t4) -> (t4 at [{p}]) {
   %e = sdy.data_flow_edge %b : t4
   return %e : t4
 }""",
-            ["the value has one already", "<stablehlo>:3", "Add edges to a program once"],
+            ["the value has one already", "<stablehlo>:3", "Add edges to a program only once"],
         ),
         (
             "symbol-dce",

@@ -412,9 +412,9 @@ ERRORS = [
         IndexError,
         r"a mask of shape \(2,\) does not fit axes of sizes \(3,\)",
     ),
-    (1.5, TypeError, r"f32\[\] is no index"),
-    ("name", TypeError, "str is no index"),
-    (np.array([0.5]), TypeError, r"f32\[1\] is no index"),
+    (1.5, TypeError, r"f32\[\] is not an index"),
+    ("name", TypeError, "str is not an index"),
+    (np.array([0.5]), TypeError, r"f32\[1\] is not an index"),
     (slice(None, None, 0), IndexError, "the step of a slice is 0"),
     (slice(0.5, 2), TypeError, "a bound of a slice is not an integer"),
 ]

@@ -204,7 +204,7 @@ BAD = [
     ("pinv", (A, 0.1), {"rcond": 0.1}, ValueError, "both rtol and rcond are given"),
     ("matrix_rank", (A, 0.1), {"tol": 0.1}, ValueError, "both rtol and tol are given"),
     ("cond", (np.zeros((0, 2)),), {}, np.linalg.LinAlgError, "x is empty"),
-    ("norm", (A, 3), {}, ValueError, "no norm ord=3 of matrices"),
+    ("norm", (A, 3), {}, ValueError, "ord=3 is not a norm of matrices"),
 ]
 
 

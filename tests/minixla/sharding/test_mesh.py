@@ -21,11 +21,11 @@ REFUSED = {
         dict(devices=[0, 1, 2], axis_names=("a",), shape=(2,)),
         "3 devices for a grid of 2",
     ),
-    "no permutation": (
+    "the device ids must be a permutation of 0 to": (
         dict(axis_names=("a",), shape=(2,), device_ids=[1, 2]),
         "no permutation of 0 to 1",
     ),
-    "maximal": (dict(device_ids=[1, 2]), "not one number of a device"),
+    "maximal": (dict(device_ids=[1, 2]), "the device ids of a mesh without axes"),
     "a size that is no whole number": (
         dict(axis_names="a", shape=(2.5,)),
         r"shape cannot be \(2.5",
@@ -87,7 +87,7 @@ def test_it_comes_from_jaxs_and_goes_there():
     abstract = Mesh.of(AbstractMesh((2, 2), ("a", "b")))
     assert abstract.devices is None
     assert abstract.to_jax() == theirs
-    with pytest.raises(ShardingError, match="it is no mesh"):
+    with pytest.raises(ShardingError, match="the value is not a mesh"):
         Mesh.of("mesh")
     with pytest.raises(ShardingError, match=r"a mesh of 1000 devices, of which there are \d"):
         Mesh(None, ("a",), (1000,)).to_jax()

@@ -20,7 +20,7 @@ from minixla_ops.indexing.index_numbers import GatherDimensionNumbers
 from tests.minixla_ops.sharding_rows import rows
 
 # Each operation with the problems of its rules, which are Shardy's too, and why they are there.
-SHIFTED = "what it gives for a block is no block of the results"
+SHIFTED = "results for a block are not a block of the results"
 EXCEPTIONS = {
     # Indices are of the whole array: whoever runs it on a block takes the block's start off them.
     "scatter": {SHIFTED},

@@ -20,10 +20,10 @@ REFUSED = {
     "unreduced too": ('<@m, [{"p"}], unreduced={"p"}>', "used twice"),
     "overlap": ('<@m, [{"q":(1)2}, {"q"}]>', "overlaps"),
     "one": ('<@m, [{"q":(1)2, "q":(2)2}]>', 'Write "q" in their place'),
-    "the whole as a part": ('<@m, [{"q":(1)4}]>', "is no part of its axis"),
-    "no divisor": ('<@m, [{"q":(1)3}]>', "is no part of its axis"),
-    "size 1": ('<@m, [{"q":(2)1}]>', "is no part of its axis"),
-    "major 0": ('<@m, [{"q":(0)2}]>', "is no part of its axis"),
+    "the whole as a part": ('<@m, [{"q":(1)4}]>', "is not a part of its axis"),
+    "no divisor": ('<@m, [{"q":(1)3}]>', "is not a part of its axis"),
+    "size 1": ('<@m, [{"q":(2)1}]>', "is not a part of its axis"),
+    "major 0": ('<@m, [{"q":(0)2}]>', "is not a part of its axis"),
     "priority of nothing": ("<@m, [{}p1]>", "dimension 0 has a priority, but is empty and closed"),
     "order": ('<@m, [{}], replicated={"q", "p"}>', "not in the mesh's order"),
     "empty mesh": ('<mesh<[]>, [{"p"}]>', "a mesh without axes"),
@@ -96,14 +96,14 @@ def test_a_spec_and_back():
 
 @pytest.mark.parametrize("spec", [[1], [("p", 2)], [1.5, "p"], ["p", {"q"}]])
 def test_what_is_no_entry_of_a_spec(spec):
-    with pytest.raises(ShardingError, match="is no entry of a spec") as caught:
+    with pytest.raises(ShardingError, match="is not an entry of a spec") as caught:
         TensorSharding.from_spec(MESH, spec, 2)
     assert "test_tensor_sharding.py" in str(caught.value)
 
 
 @pytest.mark.parametrize("spec", [1, "pq", {"p"}])
 def test_what_is_no_spec(spec):
-    with pytest.raises(ShardingError, match="is no spec"):
+    with pytest.raises(ShardingError, match="is not a spec"):
         TensorSharding.from_spec(MESH, spec, 2)
 
 

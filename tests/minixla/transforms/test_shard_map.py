@@ -505,7 +505,7 @@ ERRORS = {
         lambda: mapped_over(f=lambda x: mx.psum(x, "z"))(Z),
         ["psum: the axis name 'z' is not bound", "bound here: 'x', 'y'"],
     ),
-    "no mesh": (lambda: mapped_over(mesh=3)(Z), ["Mesh: it is no mesh", "given: 3"]),
+    "no mesh": (lambda: mapped_over(mesh=3)(Z), ["Mesh: the value is not a mesh", "given: 3"]),
     "no array": (
         lambda: mapped_over()("text"),
         ["shard_map: argument x of type str is not an array"],
