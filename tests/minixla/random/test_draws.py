@@ -250,7 +250,7 @@ REFUSED = {
         lambda: r.choice(KEY, 3, (), True, P), ValueError, "p does not fit the elements",
     ),
     "more than there are": (lambda: r.choice(KEY, 3, (4,), False), ValueError, "4 cannot be drawn"),
-    "the array has no elements to draw": (lambda: r.choice(KEY, 0, (4,)), ValueError, "the array has no elements to draw"),
+    "nothing to draw": (lambda: r.choice(KEY, 0, (4,)), ValueError, "no elements to draw"),
     "an order of a float": (lambda: r.permutation(KEY, 2.5), TypeError, "x is no integer"),
     "an axis": (lambda: r.permutation(KEY, X, 2), ValueError, "axis 2 is out of bounds"),
     "too many categories": (
