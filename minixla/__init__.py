@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from minixla.collecting import collection_paused
 from minixla.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -128,13 +129,14 @@ if not TYPE_CHECKING:  # to type checkers there is nothing besides what is impor
             except AttributeError as error:
                 error.__traceback__ = None  # without this frame: Python shows the user's line alone
                 raise
-        if name in _MODULES:
-            value: Any = importlib.import_module(f"minixla.{name}")
-        elif name in _ELSEWHERE:
-            value = getattr(importlib.import_module(_ELSEWHERE[name]), name)
-        else:
-            homes = (importlib.import_module(home) for home in _HOMES)
-            value = next(getattr(home, name) for home in homes if name in home.__all__)
+        with collection_paused():
+            if name in _MODULES:
+                value: Any = importlib.import_module(f"minixla.{name}")
+            elif name in _ELSEWHERE:
+                value = getattr(importlib.import_module(_ELSEWHERE[name]), name)
+            else:
+                homes = (importlib.import_module(home) for home in _HOMES)
+                value = next(getattr(home, name) for home in homes if name in home.__all__)
         globals()[name] = value
         return value
 

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from jax.extend.mlir import ir
 
+from minixla.collecting import collection_paused
 from minixla.core.attributes import Attribute
-from minixla.core.collecting import collection_paused
 from minixla.core.errors import ImportError_, MinixlaError, explain
 from minixla.core.graph import Graph, Instruction, Value
 from minixla.core.operation import Names

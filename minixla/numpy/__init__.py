@@ -11,31 +11,34 @@ this package.
 import importlib as _importlib
 import typing as _typing
 
-from minixla.core.source import offer_functions as _offer_functions
-from minixla.core.tracing import Tracer
-from minixla.numpy import array_methods as _array_methods
-from minixla.numpy import arrays_of_keys as _arrays_of_keys
-from minixla.numpy import long_tail as _long_tail
-from minixla.numpy.arithmetic import *
-from minixla.numpy.creation import *
-from minixla.numpy.cumulative import *
-from minixla.numpy.dtypes import *
-from minixla.numpy.dtypes import __array_api_version__, __array_namespace_info__
-from minixla.numpy.dtypes import bool_ as bool
-from minixla.numpy.element_functions import offered
-from minixla.numpy.elementwise import *
-from minixla.numpy.exponentials import *
-from minixla.numpy.joining import *
-from minixla.numpy.linear_algebra import *
-from minixla.numpy.logic import *
-from minixla.numpy.long_tail import *
-from minixla.numpy.manipulation import *
-from minixla.numpy.matrices import *
-from minixla.numpy.reductions import *
-from minixla.numpy.sorting import *
-from minixla.numpy.statistics import *
-from minixla.numpy.taking import *
-from minixla.numpy.ufuncs import ufunc
+from minixla.collecting import collection_paused as _collection_paused
+
+with _collection_paused():  # its passes over JAX's objects would take a tenth of the time
+    from minixla.core.source import offer_functions as _offer_functions
+    from minixla.core.tracing import Tracer
+    from minixla.numpy import array_methods as _array_methods
+    from minixla.numpy import arrays_of_keys as _arrays_of_keys
+    from minixla.numpy import long_tail as _long_tail
+    from minixla.numpy.arithmetic import *
+    from minixla.numpy.creation import *
+    from minixla.numpy.cumulative import *
+    from minixla.numpy.dtypes import *
+    from minixla.numpy.dtypes import __array_api_version__, __array_namespace_info__
+    from minixla.numpy.dtypes import bool_ as bool
+    from minixla.numpy.element_functions import offered
+    from minixla.numpy.elementwise import *
+    from minixla.numpy.exponentials import *
+    from minixla.numpy.joining import *
+    from minixla.numpy.linear_algebra import *
+    from minixla.numpy.logic import *
+    from minixla.numpy.long_tail import *
+    from minixla.numpy.manipulation import *
+    from minixla.numpy.matrices import *
+    from minixla.numpy.reductions import *
+    from minixla.numpy.sorting import *
+    from minixla.numpy.statistics import *
+    from minixla.numpy.taking import *
+    from minixla.numpy.ufuncs import ufunc
 
 if _typing.TYPE_CHECKING:
     from minixla.numpy import fft, linalg

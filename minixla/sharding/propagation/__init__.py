@@ -3,7 +3,7 @@
 Source: Shardy (openxla/shardy, `shardy/dialect/sdy/transforms/propagation`); results are equal.
 """
 
-from minixla.core.collecting import collection_paused
+from minixla.collecting import collection_paused
 from minixla.sharding.dead_steps import remove_dead_steps
 from minixla.sharding.program import Program
 from minixla.sharding.propagation.driver import Driver
