@@ -1,13 +1,13 @@
-"""JAX's primitives as operations: how JAX code runs inside our transformations.
+"""JAX's primitives as operations, so that JAX code runs inside our transformations.
 
 Our traces derive from JAX's Trace. While one is current, JAX passes it each primitive that a
 function binds. `core.tracing.Trace` calls the functions here, which turn them into operations.
 
     primitives: the entry point, which tries the rules for a primitive in order
     values: conversion between JAX values and our operands, typed random keys
-    operations: primitives that correspond to one of our operations
-    lowered: all others, by the program that JAX lowers them to, or by JAX's own rules
-    programs: primitives that hold programs: calls, loops, branches
+    operations: primitives with a corresponding operation
+    lowered: all others, as the program that JAX lowers them to, or with JAX's own rules
+    programs: primitives that contain programs: calls, loops, branches
     custom_rules: functions with user-defined derivative rules
     axes: collectives over named axes
     effects: mutable arrays, callbacks

@@ -1,4 +1,4 @@
-"""JAX's collectives over axes that our transformations name."""
+"""JAX's collectives over named axes of our transformations."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -47,7 +47,7 @@ def _reduction(over_axis: Callable[..., Any], over_dimensions: Callable[..., Any
 
 
 def _collective(function: Callable[..., Any], **parameters: str) -> Any:
-    """The rule that calls a collective with parameters of the primitive, by argument."""
+    """Return the rule that calls a collective; `parameters` maps arguments to the primitive's."""
 
     def rule(ours: Trace, args: Sequence[Any], params: Parameters) -> Any:
         if not _is_ours(params["axis_name"]) and passes(ours, args):

@@ -209,7 +209,7 @@ class HijaxCall(CustomVjpCall):
         kind = type(function.prim) if isinstance(function, _HijaxFunction) else None
         if kind in (None, private.CustomVJPTraced) or kind.jvp is private.VJPHiPrimitive.jvp:
             return super().forward(primals, tangents)
-        return CustomJvpCall.forward(self, primals, tangents)  # type: ignore[arg-type]  # it uses what both share
+        return CustomJvpCall.forward(self, primals, tangents)  # type: ignore[arg-type]  # it uses the attributes that both share
 
 
 def _hijax(ours: Trace, args: Sequence[Any], params: dict[str, Any]) -> Any:

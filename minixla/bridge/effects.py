@@ -46,10 +46,10 @@ def run_with_refs(
     tree: Any,
     closed: Sequence[Any] = (),
 ) -> Any:
-    """Call a function of mutable arrays by a program that takes and returns their values.
+    """Call a function of mutable arrays as a program that takes and returns their values.
 
     Args:
-        stage: makes a function that runs as one program of one that takes arrays.
+        stage: turns a function of arrays into a function that runs as one program.
         function: the function.
         leaves: the leaves of its arguments, including mutable arrays.
         tree: the structure of its arguments, `(args, kwargs)`.
@@ -77,7 +77,7 @@ def run_with_refs(
     return result
 
 
-#: JAX's mutable arrays, and our tracers of them.
+#: JAX's mutable arrays, and our tracers for them.
 REFS = jax.Ref, RefTracer
 
 
@@ -95,7 +95,7 @@ def _in_program(ours: Trace, value: Any) -> Any:
     if tracer_of_ref is not None and tracer_of_ref._trace is ours:
         return tracer_of_ref
     problem = "the function reads or changes a mutable array (jax.new_ref) from outside"
-    advice = "Pass it to mx.jit as an argument and use it there outside of our loops and "
+    advice = "Pass it to mx.jit as an argument and use it there outside our loops and "
     advice += "transformations, or create it in the function."
     error = explain(UnsupportedError, ours.transformation, problem, advice=advice)
     is_new = tracer_of_ref is None and not ours.forwards
@@ -104,7 +104,7 @@ def _in_program(ours: Trace, value: Any) -> Any:
 
 
 def discharged(primitive: Any, args: Sequence[Any], params: Parameters) -> Any:
-    """Apply a primitive that reads or changes mutable arrays, by JAX's discharge rule."""
+    """Apply a primitive that reads or changes mutable arrays, using JAX's discharge rule."""
     if primitive is private.freeze_p:
         return args[0].value
     if primitive is private.free_ref_p:

@@ -32,7 +32,7 @@ _SMALL = 8
 def evaluate(closed: Any, *args: Any, ignores_rules: bool = False) -> list[Any]:
     """Bind the equations of a jaxpr under the current trace, each at its own source line.
 
-    If it `ignores_rules`, functions with custom rules are run without them.
+    With `ignores_rules`, functions with custom rules run without them.
     """
     jaxpr, values = closed.jaxpr, {}
     values.update(zip(jaxpr.constvars, closed.consts, strict=True))
@@ -60,10 +60,10 @@ def evaluate(closed: Any, *args: Any, ignores_rules: bool = False) -> list[Any]:
 
 
 def source_of(info: Any, around: Source | None) -> Source | None:
-    """Return the line at which an equation of a jaxpr was made, with its scopes.
+    """Return the line of an equation of a jaxpr, with its scopes.
 
     Args:
-        info: what JAX knows of the equation; its traceback ends where tracing the jaxpr began.
+        info: JAX's source information; its traceback ends where tracing of the jaxpr started.
         around: the line that runs the jaxpr.
     """
     traceback, scope = info.traceback, info.name_stack
@@ -81,9 +81,9 @@ def source_of(info: Any, around: Source | None) -> Source | None:
 def _graph_of(
     closed: Any, shapes: tuple[Any, ...], _: Any
 ) -> tuple[Graph, list[Any], Source | None]:
-    """Convert a jaxpr; also return what it reads, and the line that ran it.
+    """Convert a jaxpr; also return the values that it reads, and the line that ran it.
 
-    It reads constants and tracers of enclosing functions.
+    These values are constants, and tracers of enclosing functions.
     """
     around = running_source()
 
@@ -98,15 +98,15 @@ def _graph_of(
 
 
 def graph_of(closed: Any, operands: Sequence[Any]) -> tuple[Graph, list[Any], Source | None]:
-    """Return the graph of a closed jaxpr, the values that it takes before its operands, its line.
+    """Return the graph of a closed jaxpr, the values before its operands, and its line.
 
-    The line is that which ran the jaxpr when the graph was made.
+    The line is the one that ran the jaxpr when the graph was created.
     """
     # Weak references compare by identity and do not keep the axes' traces.
     axes = tuple([(name, axis and weakref.ref(axis)) for name, axis in state.axes])
     traced = _graph_of(closed, tuple(map(shape_of, operands)), axes)
     if any(isinstance(value, jax.core.Tracer) for value in traced[1]):
-        _graph_of.evict_weakref(closed)  # another call reads other tracers
+        _graph_of.evict_weakref(closed)  # another call may read other tracers
     return traced
 
 
@@ -126,7 +126,7 @@ def called(
 
 
 def _moved(around: Source | None, running: Source | None) -> Callable[[Any], Source | None]:
-    """How lines of a jaxpr's graph read if another line runs the jaxpr than when it was made."""
+    """Return how to change the lines of a jaxpr's graph if another line runs the jaxpr."""
     if around is None or running is None:
         return lambda source: source
     user, caller = around.caller or around, running.caller or running

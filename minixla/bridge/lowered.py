@@ -1,8 +1,8 @@
-"""Process primitives by the program that JAX lowers them to, or by JAX's own rules.
+"""Process primitives as the program that JAX lowers them to, or with JAX's own rules.
 
 JAX lowers a primitive once for each combination of parameters and operand types. Our rules
 differentiate and batch the imported program. A primitive stays one operation, `PrimitiveCall`, if
-its program calls compiled code or if its derivative in JAX is not that of the program.
+its program calls compiled code, or if JAX does not differentiate it like its program.
 """
 
 from collections.abc import Sequence
@@ -49,12 +49,12 @@ _MOST = 8192
 _LOOPS = ("While", "Scan", "Conditional", "Select")
 #: Primitives that stay one operation, whatever their program is. The transpose of a gather drops
 #: windows outside the operand, whereas the program moves them to the nearest position inside. The
-#: derivative of x ** n has a product for each factor of the program, and JAX's is n * x ** (n - 1).
+#: derivative of x ** n has a product for each factor of the program; JAX computes n * x ** (n - 1).
 _WHOLE = (
     *("custom_linear_solve", "custom_vmap_call", "remat_opt", "gather"),
     *("integer_pow", "igamma", "igammac", "lgamma"),
 )
-#: Phrases in JAX's errors for primitives that it lowers only for other platforms, or for none.
+#: Phrases in JAX's errors for primitives without a lowering for this or any platform.
 _UNLOWERED = ("translation rule", "Only interpret mode is supported")
 
 
@@ -87,7 +87,7 @@ class Primitive:
             avals_out = primitive.abstract_eval(*avals, **params)[0]
         self.out_avals = list(avals_out) if primitive.multiple_results else [avals_out]
         tables = private.platform_specific_lowerings.values()
-        #: Whether JAX lowers it to the same program on every platform.
+        #: True if JAX lowers it to the same program on every platform.
         self.is_portable = not any(primitive in table for table in tables)
 
     def listed(self, output: Any) -> list[Any]:
@@ -95,7 +95,7 @@ class Primitive:
         return list(output) if self.primitive.multiple_results else [output]
 
     def program_here(self, *preferred: str) -> tuple[str, Graph]:
-        """Return the program for the first platform that JAX has one for, and the platform."""
+        """Return the first platform for which JAX has a program, and the program."""
         *others, last = dict.fromkeys([*preferred, "cpu", jax.default_backend()])
         for platform in others:
             try:
@@ -123,7 +123,7 @@ class Primitive:
 
         shapes = list(map(shape_of_aval, self.in_avals))
         graph, captured = trace_to_graph(function, shapes, self.primitive.name)
-        assert not captured, "a primitive's parameters hold no traced values"
+        assert not captured, "the parameters of a primitive must not contain traced values"
         return graph
 
     def _of_numbers(self, *values: Any) -> list[Any]:
@@ -166,7 +166,7 @@ class _Lowered:
         self.avals = of.out_avals
         self.is_plain = not any(is_key(a) or getattr(a, "weak_type", False) for a in self.avals)
         self.operation: Any = None
-        self.returns_inputs = False  # whose types may be weak where the results' are not
+        self.returns_inputs = False  # inputs may be weakly typed although the results are not
         operation = direct(primitive, avals, params, self.avals)
         if operation is not None:
             self.graph = operation
@@ -179,7 +179,7 @@ class _Lowered:
             advice = "Call the function outside our transformations, or through mx.pure_callback."
             said = str(error).splitlines()[0]
             raise explain(UnsupportedError, primitive.name, problem, [said], advice) from error
-        except (NotImplementedError, ValueError) as error:  # no lowering rule, or it refuses
+        except (NotImplementedError, ValueError) as error:  # no lowering rule, or it raises
             if not any(words in str(error) for words in _UNLOWERED):
                 raise
             self.operation = Unlowered(of=of)
@@ -212,7 +212,7 @@ def written_out(graph: Graph, operands: Sequence[Any]) -> list[Any]:
 
 
 def _is_foreign(primitive: Any) -> bool:
-    """Whether a library other than JAX has defined a rule of a primitive."""
+    """Return whether a library other than JAX has defined a rule of a primitive."""
     derivatives = private.primitive_jvps, private.primitive_linearizations
     tables = private.fancy_primitive_batchers, *derivatives
     rules = [table.get(primitive) for table in tables]
@@ -229,7 +229,7 @@ def _module_of(rule: Any) -> str:
 
 
 def _is_ours(graph: Graph, has_rule: bool) -> bool:
-    """Whether our derivative of a program agrees with JAX's derivative of the primitive."""
+    """Return whether our derivative of a program agrees with JAX's derivative of the primitive."""
     for step in graph.instructions:
         if isinstance(step.op, CustomCall) or (has_rule and step.op.name in _LOOPS):
             return False

@@ -1,4 +1,4 @@
-"""Primitives that correspond to one of our operations; others are lowered by JAX."""
+"""Primitives with a corresponding operation; JAX lowers the others."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,13 +18,13 @@ from minixla_ops.programs.computations import sum_over
 
 
 class NotDirect(Exception):
-    """Raised by a rule of `TABLE` for parameters or operands that only JAX's lowering handles."""
+    """Error of a rule of `TABLE` for parameters or operands that only JAX's lowering supports."""
 
 
 def direct(
     primitive: Any, avals: Sequence[Any], params: dict[str, Any], wanted: Sequence[Any]
 ) -> Graph | None:
-    """Return the program of a primitive by `TABLE`, or None if the table does not cover it."""
+    """Return the program of a primitive from `TABLE`, or None if the table does not cover it."""
     rule = TABLE.get(primitive)
     if rule is None or any(map(is_key, avals)):
         return None
@@ -38,7 +38,7 @@ def direct(
 
 
 def _exactly(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a rule for a unary function; calls with an `accuracy` are left to JAX's lowering."""
+    """Return a rule for a unary function; JAX lowers calls with an `accuracy`."""
 
     def rule(x: Any, accuracy: Any = None) -> Any:
         if accuracy is not None:
@@ -161,7 +161,7 @@ def _convolution(
     preferred_element_type: Any,
     out_sharding: Any = None,
 ) -> Any:
-    # JAX writes complex convolutions as several real ones.
+    # JAX expands complex convolutions into several real ones.
     if precision is not None or x.dtype != kernel.dtype or np.dtype(x.dtype).kind == "c":
         raise NotDirect
     kind = None if preferred_element_type is None else np.dtype(preferred_element_type).name

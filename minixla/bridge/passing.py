@@ -1,4 +1,4 @@
-"""Primitives that a trace leaves to its parent."""
+"""Primitives that a trace passes to its parent."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,12 +9,12 @@ from minixla.bridge.values import is_own
 from minixla.core.tracing import Trace
 from minixla.engine import jax_private as private
 
-#: A rule returns it to leave a primitive to the parent trace, if no operand is the trace's.
+#: Result of a rule that passes a primitive to the parent trace, because no operand is this trace's.
 PASS = object()
 
 
 def passes(ours: Trace, args: Sequence[Any]) -> bool:
-    """Whether a trace leaves operations on these operands to its parent."""
+    """Return whether a trace passes operations on these operands to its parent."""
     return ours.forwards and not any(is_own(ours, argument) for argument in args)
 
 

@@ -1,4 +1,4 @@
-"""Choose a function by the platform that a program is lowered for: `jax.lax.platform_dependent`."""
+"""Select a function by the platform of the lowering: `jax.lax.platform_dependent`."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -15,20 +15,20 @@ from minixla.transforms.control_flow import choose_branch
 from minixla_ops.control_flow.conditional import Conditional
 from minixla_ops.programs.call import Call
 
-#: A platform name without a backend: JAX's lowering for it needs no backend's libraries.
+#: A platform name without a backend, for which JAX's lowering needs no backend libraries.
 PORTABLE = "minixla"
-#: JAX's names for a platform that we call by one name.
+#: JAX's names for each of our platforms with several.
 _NAMES = {"gpu": ("cuda", "rocm", "gpu")}
 
 
 def lowering_platform(emit: Any, subject: str) -> str:
-    """Return the platform of the text being written; without one, JAX's default.
+    """Return the platform of the text that is emitted, or JAX's default platform.
 
     Raises:
         UnsupportedError: JAX lowers the program for several platforms at once.
     """
     if emit.platform is None and emit.calls_host:
-        problem = "it differs between platforms, and the program is lowered for several at once"
+        problem = "it differs between platforms, but the program is for several at once"
         raise explain(
             UnsupportedError, subject, problem, advice="Lower for one platform at a time."
         )
@@ -36,24 +36,24 @@ def lowering_platform(emit: Any, subject: str) -> str:
 
 
 class PlatformConditional(Conditional):
-    """A conditional whose branch is chosen when it is lowered; its index is not read.
+    """A conditional whose branch is selected when it is lowered; its index is not read.
 
     Attributes:
-        platforms: the names of each branch's platforms; None for a branch that fits all others.
+        platforms: the names of each branch's platforms; None for the default branch.
     """
 
     builder_name, hlo_name = "platform_dependent", "conditional"
     platforms: Any = attribute(Attribute(), hlo=None)
 
     def number_for(self, platform: str) -> int:
-        """Return the number of the branch for a platform."""
+        """Return the index of the branch for a platform."""
         names = _NAMES.get(platform, (platform,))
         for number, group in enumerate(self.platforms):
             if group is not None and any(name in group for name in names):
                 return number
         if None in self.platforms:
             return self.platforms.index(None)
-        problem = f"there is no branch for the platform {platform}"
+        problem = f"no branch matches the platform {platform}"
         listed = ", ".join(name for group in self.platforms for name in group)
         advice = "Add a branch for it, or default=..."
         raise explain(
@@ -75,7 +75,7 @@ def by_platform(
 
     Args:
         platforms: for each function the names of its platforms, or None.
-        functions: functions of the operands, whose results are alike.
+        functions: functions of the operands, with results of equal types.
         operands: arrays.
     """
     named = {f"branch {number}": function for number, function in enumerate(functions)}
@@ -84,5 +84,5 @@ def by_platform(
 
 
 def platform_index(ours: Trace, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Process JAX's `platform_index`, whose result only conditionals read, and ours do not."""
+    """Process JAX's `platform_index`, which only conditionals read; ours do not read it."""
     return PASS if passes(ours, args) else ours.lift(np.int32(0))

@@ -1,4 +1,4 @@
-"""Primitives that stay one operation: lowered for each platform, with JAX's rules or our own."""
+"""Primitives that stay one operation, lowered for each platform, with JAX's rules or our own."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,7 +31,7 @@ class _WithRules(RunsPrograms):
 
     def _without_rule(self, what: str) -> Exception:
         problem = f"JAX's primitive {self.of.primitive.name} has no {what}"
-        advice = "Define a rule for the function around it (mx.custom_jvp, mx.custom_vjp), or use "
+        advice = "Define a rule for the enclosing function (mx.custom_jvp, mx.custom_vjp), or use "
         advice += "mx.stop_gradient."
         return explain(DerivativeError, self.of.primitive.name, problem, advice=advice)
 
@@ -101,7 +101,7 @@ class _WithRules(RunsPrograms):
 class LoweredCall(Call):
     """A primitive that JAX lowers differently for each platform.
 
-    Its program is the CPU's, where JAX has one; our rules differentiate and batch that.
+    Its program is the one for the CPU, if JAX has one; our rules differentiate and batch it.
     """
 
     builder_name, hlo_name = "lowered", "call"
@@ -113,7 +113,7 @@ class LoweredCall(Call):
             return super().stablehlo(emit, operands, shapes, results)
         try:
             program = of.program(platform or PORTABLE)
-        except (NotImplementedError, ValueError):  # JAX has no lowering rule, or refuses
+        except (NotImplementedError, ValueError):  # no lowering rule, or it raises
             lowering_platform(emit, of.primitive.name)  # raises for several platforms
             raise
         return Call(program).stablehlo(emit, operands, shapes, results)
@@ -129,9 +129,9 @@ class PrimitiveCall(_WithRules, LoweredCall):
 
 
 class Unlowered(_WithRules):
-    """A primitive that JAX does not lower for this platform: it is lowered for the program's.
+    """A primitive that JAX lowers only for other platforms, such as the program's.
 
-    It has no program until then. Outside of programs its implementation runs.
+    It has no program before lowering. Outside programs its implementation runs.
     """
 
     hlo_name = "call"
@@ -147,7 +147,7 @@ class Unlowered(_WithRules):
         except (NotImplementedError, ValueError) as error:  # as above
             problem = f"JAX's primitive {name} has no program for the platform {platform}"
             said = str(error).splitlines()[0]
-            advice = "Choose an implementation for each platform by jax.lax.platform_dependent."
+            advice = "Select an implementation for each platform with jax.lax.platform_dependent."
             raise explain(UnsupportedError, name, problem, [said], advice) from error
         return Call(graph).stablehlo(emit, operands, shapes, results)
 
@@ -170,5 +170,5 @@ def or_none(value: Any) -> Any:
 
 
 def has_tangent(aval: Any) -> bool:
-    """Whether values of an abstract value have tangents."""
+    """Return whether values of an abstract value have tangents."""
     return aval.to_tangent_aval().dtype != jax.dtypes.float0

@@ -25,8 +25,8 @@ def process_primitive(ours: Trace, primitive: Any, args: Sequence[Any], params: 
     """Return the results of a primitive under one of our traces.
 
     A primitive without operands of this trace goes to the parent trace. Others become operations:
-    by a rule if the primitive holds programs or has effects, else by lowering. If the trace records
-    every operation, all results are its own, even if a rule returns an operand unchanged.
+    by a rule if the primitive contains programs or has effects, otherwise by lowering. If the trace
+    records every operation, all results belong to it, even if a rule returns an operand unchanged.
     """
     with under(ours):
         results = _processed(ours, primitive, args, params)
@@ -63,7 +63,7 @@ def _is_float0(value: Any) -> bool:
 
 
 def _without_values(primitive: Any, args: Sequence[Any], params: Any) -> Any:
-    """Apply a primitive to float0 zeros, the tangents of integers; it only moves them."""
+    """Apply a primitive that only moves values to float0 zeros, the tangents of integers."""
     avals = primitive.abstract_eval(*map(jax.typeof, args), **params)[0]
     avals = avals if primitive.multiple_results else [avals]
     if any(aval.dtype != _FLOAT0 for aval in avals):

@@ -1,4 +1,4 @@
-"""Primitives that hold programs: our calls, loops and branches."""
+"""Primitives that contain programs, as our calls, loops and branches."""
 
 from collections.abc import Sequence
 from functools import lru_cache, partial
@@ -54,7 +54,7 @@ def _uses_axes(closed: Any) -> bool:
     return any(isinstance(e, private.NamedAxisEffect) for e in closed.jaxpr.effects)
 
 
-#: JAX's checkpoint policies, and ours that make the same decisions.
+#: JAX's checkpoint policies, and our policies that make the same decisions.
 _POLICIES = {
     getattr(jax.checkpoint_policies, name): getattr(checkpoint_policies, name)
     for name in (
@@ -69,7 +69,7 @@ _POLICIES = {
 
 @lru_cache(maxsize=256)
 def _policy(policy: Any) -> Any:
-    """Convert a JAX checkpoint policy; it gets the parameters of names and dot products."""
+    """Convert a JAX checkpoint policy; it receives the parameters of names and dot products."""
     if policy is None:
         return checkpoint_policies.nothing_saveable
     if policy in _POLICIES:
@@ -100,7 +100,7 @@ def _checkpoint(ours: Trace, args: Arguments, params: Parameters) -> Any:
         count = len(graph.inputs)
         if isinstance(flags, bool):
             return CheckpointCall(graph, policy, (flags,) * count)
-        # The graph also takes the constants of the jaxpr, first.
+        # The graph takes the constants of the jaxpr before the operands.
         return CheckpointCall(graph, policy, (*[False] * (count - len(flags)), *flags))
 
     return called(ours, closed, args, checkpointed)
@@ -146,7 +146,7 @@ def _while(ours: Trace, args: Arguments, params: Parameters) -> Any:
 
 
 def _chosen(flags: Any, following: Any, value: Any) -> Any:
-    """Select the next value where a flag is true; flags match the leading dimensions."""
+    """Select the next value if a flag is true; flags match the leading dimensions."""
     sizes = (*flags.shape, *[1] * (len(value.shape) - len(flags.shape)))
     return mnp.where(mnp.reshape(flags, sizes), following, value)
 
@@ -231,7 +231,7 @@ def _resharded(ours: Trace, args: Arguments, params: Parameters) -> Any:
 
 
 def _laid_out(value: Any, sharding: Any) -> Any:
-    """Constrain a value to a sharding over a mesh; graphs hold no other placement."""
+    """Constrain a value to a sharding over a mesh; graphs cannot represent other placements."""
     is_kept = isinstance(sharding, jax.sharding.NamedSharding) and not is_key(jax.typeof(value))
     return constrain(operand(value), sharding) if is_kept else value
 

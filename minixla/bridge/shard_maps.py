@@ -56,9 +56,9 @@ def process_shard_map(
     whole = [PartitionSpec()] * len(constants)
     given = (*whole, *[PartitionSpec(*spec.partitions) for spec in in_specs])
 
-    # Graphs cannot hold float0 zeros, the tangents of integers.
+    # Graphs cannot contain float0 zeros, the tangents of integers.
     kept = [aval.dtype != _FLOAT0 for aval in closed.in_avals]
-    # JAX's derivatives apply custom rules: those of tangents have been applied already.
+    # JAX's derivatives apply custom rules; rules of tangents have been applied already.
     has_rules = all(kept) and _has_rules(closed.jaxpr)
 
     def one(*members: Any) -> tuple[Any, ...]:
@@ -85,7 +85,7 @@ def process_shard_map(
 
 
 def _has_rules(jaxpr: Any) -> bool:
-    """Whether a jaxpr calls a function with custom derivative rules."""
+    """Return whether a jaxpr calls a function with custom derivative rules."""
     for eqn in jaxpr.eqns:
         if eqn.primitive in (*WITH_RULES, private.call_hi_primitive_p) or any(
             map(_has_rules, _jaxprs_in(eqn.params))
@@ -106,7 +106,7 @@ def _jaxprs_in(params: dict[str, Any]) -> Iterator[Any]:
 class _MappedFunction:
     """A function mapped over devices by both libraries, with JAX's derivatives.
 
-    Custom rules read the types of one device's values, which name the mesh axes along which the
+    Custom rules read the types of one device's values, which state the mesh axes along which the
     values vary. Our tracers do not have these types, so JAX applies the rules.
     """
 
@@ -144,13 +144,13 @@ class _MappedFunction:
 
 
 def _laid_out_as(aval: Any, value: Any) -> Any:
-    """Give a value the sharding of a type, which JAX wants over a mesh in explicit mode."""
+    """Give a value the sharding of a type, which JAX requires over a mesh in explicit mode."""
     is_explicit = any(aval.sharding.spec.partitions) and aval.sharding != jax.typeof(value).sharding
     return jax.reshard(value, aval.sharding) if is_explicit else value
 
 
 class _MappedCall(CustomVjpCall):
-    """A call of a function mapped over devices, whose derivatives are JAX's."""
+    """A call of a function mapped over devices, with JAX's derivatives."""
 
     builder_name, hlo_name = "shard_map", "call"
-    forward = CustomJvpCall.forward  # type: ignore[assignment]  # it uses what both share
+    forward = CustomJvpCall.forward  # type: ignore[assignment]  # it uses the attributes that both share

@@ -17,7 +17,7 @@ _FLOAT0 = jax.dtypes.float0
 
 
 def is_key(aval: Any) -> bool:
-    """Whether an abstract value describes typed random keys."""
+    """Return whether an abstract value describes typed random keys."""
     return jax.numpy.issubdtype(aval.dtype, jax.dtypes.extended)
 
 
@@ -47,9 +47,9 @@ def result(ours: Trace, value: Any, aval: Any) -> Any:
 
 
 def staged(ours: Trace, value: Any) -> Any:
-    """Return a constant as a value of the trace, or of its parent if the trace forwards constants.
+    """Convert a constant to a value of the trace, or of its parent if the trace forwards constants.
 
-    A trace that records every operation gives a tracer, as `jax.jit` does.
+    A trace that records every operation returns a tracer, like `jax.jit`.
     """
     if isinstance(value, jax.core.Tracer):
         return value
@@ -80,7 +80,7 @@ def shape_of_aval(aval: Any) -> Shape:
 
 
 def is_own(ours: Trace, value: Any) -> bool:
-    """Whether a value, or the tracer of a key's numbers, belongs to the trace."""
+    """Return whether a value, or the tracer of a key's numbers, belongs to the trace."""
     if type(value) is KeyTracer:
         value = value.data
     return isinstance(value, Tracer) and ours.owns(value)

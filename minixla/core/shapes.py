@@ -315,7 +315,7 @@ def _no_shape(text: str, at: int) -> ValueError:
     rest = repr(text[at : at + 20]) if at < len(text) else "the end"
     return ValueError(
         f"{excerpt!r} is not a shape, such as f32[2,3] or (f32[], s32[4]): "
-        f"unexpected {rest} at position {at}"
+        f"invalid at position {at}, at {rest}"
     )
 
 

@@ -1,11 +1,11 @@
-"""Running graphs on hardware: the only place that touches JAX's internals."""
+"""Run graphs on hardware; the only package that uses JAX's internals."""
 
 import jax
 
 from minixla.core.jax_version import unsupported
 
 try:
-    from minixla.engine import jax_private as _jax_private  # noqa: F401 - all names are there
+    from minixla.engine import jax_private as _jax_private  # noqa: F401 - all names exist
 except ImportError as error:
     raise unsupported(f"version {jax.__version__} lacks a name: {error}") from error
 

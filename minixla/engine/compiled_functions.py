@@ -1,7 +1,7 @@
-"""Functions of arrays as compiled functions, by the arguments that are static.
+"""Functions of arrays as compiled functions, one for each value of their static arguments.
 
-Arrays and floats are operands, so that there is one compilation for all values of a float. All
-other arguments are static: there is a compiled function for each value.
+Arrays and floats are operands, so one compilation serves all values of a float. All
+other arguments are static: each value has its own compiled function.
 """
 
 import types
@@ -37,7 +37,7 @@ _PLAIN = {bool, int, str, type(None), type}
 
 
 class _Kept(NamedTuple):
-    """A compiled function for one choice of static arguments.
+    """A compiled function for one set of static arguments.
 
     Attributes:
         run: the compiled function of the operands.
@@ -106,8 +106,8 @@ class _Given(NamedTuple):
 class CompiledFunctions:
     """Compiled functions of one function of arrays, by its static arguments.
 
-    A call takes the positional arguments and the keywords. It returns NotImplemented where there is
-    no compiled function: for operands that are not arrays, for static arguments that cannot be
+    A call takes the positional arguments and the keywords. It returns NotImplemented if the call
+    cannot be compiled: for operands that are not arrays, for static arguments that cannot be
     hashed or are functions, and for arguments that the function rejects.
 
     Args:
@@ -288,7 +288,7 @@ def _getter(places: Sequence[int]) -> Callable[[Sequence[object]], tuple[object,
 
 
 def _is_flat(tree: Any, flags: Sequence[bool]) -> bool:
-    """Whether a tuple contains only static leaves."""
+    """Return whether a tuple contains only static leaves."""
     return len(flags) == tree.num_nodes - 1 and all(flags)
 
 

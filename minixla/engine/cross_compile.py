@@ -1,8 +1,9 @@
-"""TPUs and GPUs that are not here: XLA compiles for them on any machine, and says what it costs.
+"""Compile programs for TPUs and GPUs without such devices, and estimate their cost.
 
-The packages are those of the extra `far`. Where JAX finds them by itself it looks for devices at
-every start, so they may stand in a folder of their own, which the environment variable MINIXLA_FAR
-names. Compilers of two platforms do not live in one process, and either may end it: each has one.
+XLA's compilers for them run on any machine; the extra `far` has the packages. If JAX finds
+these packages it looks for devices at every start. They may therefore be in a separate folder,
+given by the environment variable MINIXLA_FAR. Compilers of two platforms cannot share a process,
+and either may end the process, so each runs in its own process.
 """
 
 import math
@@ -30,27 +31,27 @@ from minixla.engine.subprocesses import Helper, HelperDied
 from minixla.typing import PyTree
 
 _SUBJECT = "platform"
-_ADVICE = "Give 'tpu v5e:2x2' (four chips; 'tpu v5e:16x16' has 256), or 'gpu h100' ('gpu h100:4' "
-_ADVICE += "is four in a machine, 'gpu h100:32x8' 32 machines of eight); packages: "
+_ADVICE = "Pass 'tpu v5e:2x2' (four chips; 'tpu v5e:16x16' has 256), or 'gpu h100' ('gpu h100:4' "
+_ADVICE += "is one machine with four, 'gpu h100:32x8' 32 machines with eight each); packages: "
 _ADVICE += "pip install --no-deps --target FOLDER libtpu jax-cuda12-plugin jax-cuda12-pjrt "
 _ADVICE += "nvidia-cuda-nvcc-cu12, in the versions of the extra far, and MINIXLA_FAR=FOLDER."
 _TARGET = re.compile(r"custom_call @([\w.$]+)")
 _GPUS = {"h100": "h100.txtpb"}
-#: What a chip does in a second, by Google's figures: bytes of its memory (819 GB/s), and cycles
-#: (197 Tflops by four arrays of 128 x 128 multipliers, two operations each, are 1.5 GHz).
+#: Speeds of a chip according to Google: bytes per second of its memory (819 GB/s), and cycles per
+#: second. Four arrays of 128 x 128 multipliers, two operations each, do 197 Tflops at 1.5 GHz.
 _SPEEDS = {"v5e": {"bytes": 819e9, "cycles": 1.5e9}}
 
 
 class Platform(NamedTuple):
     """Devices to compile for."""
 
-    kind: str  # what JAX calls the platform, tpu or cuda
-    model: str  # of its chips, such as v5e or h100
-    topology: str  # how many chips in each direction, such as 2x2; machines and GPUs in each
+    kind: str  # JAX's name for the platform, tpu or cuda
+    model: str  # its chip, such as v5e or h100
+    topology: str  # chips in each direction, such as 2x2; for GPUs: machines and GPUs per machine
 
     @property
     def size(self) -> int:
-        """How many devices there are."""
+        """The number of devices."""
         return math.prod(map(int, self.topology.split("x")))
 
     def __str__(self) -> str:
@@ -60,10 +61,10 @@ class Platform(NamedTuple):
 
 
 def platform_named(name: str) -> Platform:
-    """The platform that a name says, such as tpu, tpu v5e:4x4, gpu, gpu h100, gpu h100:8.
+    """Return the platform for a name such as tpu, tpu v5e:4x4, gpu, gpu h100, gpu h100:8.
 
     Raises:
-        AttributeValueError: it says none.
+        AttributeValueError: the name is not a platform.
     """
     kind, _, model = str(name).strip().lower().partition(" ")
     model, _, topology = model.strip().partition(":")
@@ -73,13 +74,14 @@ def platform_named(name: str) -> Platform:
             return Platform("tpu", model or "v5e", topology or "2x2")
         if kind == "gpu" and (model or "h100") in _GPUS and len(sizes) <= 2:
             return Platform("cuda", model or "h100", "x".join([*"11", *sizes][-2:]))
-    raise explain(AttributeValueError, _SUBJECT, f"{name!r} is no platform", advice=_ADVICE)
+    raise explain(AttributeValueError, _SUBJECT, f"{name!r} is not a platform", advice=_ADVICE)
 
 
 def seconds_on(platform: Platform, numbers: Mapping[str, float]) -> dict[str, float]:
-    """`seconds_by_bytes` and `seconds_by_cycles` of a chip, by numbers of those that XLA gives.
+    """Estimate the seconds that a chip needs from the numbers of XLA.
 
-    Both leave out what one chip waits for another. Empty where the chip's speeds are not known.
+    Return `seconds_by_bytes` and `seconds_by_cycles`, or nothing if the chip's speeds are not
+    known. Both ignore the time in which one chip waits for another.
     """
     speeds = _SPEEDS.get(platform.model, {})
     pairs = speeds.items()
@@ -87,14 +89,14 @@ def seconds_on(platform: Platform, numbers: Mapping[str, float]) -> dict[str, fl
 
 
 def far_devices(name: str) -> list[Any]:
-    """The devices of a platform, for which JAX compiles in this process; nothing runs on them.
+    """Return the devices of a platform; JAX compiles for them, but nothing runs on them.
 
     Args:
         name: see `platform_named`.
 
     Raises:
-        AttributeValueError: it is no platform's name.
-        TransformError: a package is missing, or has no such devices.
+        AttributeValueError: the name is not a platform.
+        TransformError: a package is missing, or does not know the devices.
     """
     platform = platform_named(name)
     folder = os.environ.get("MINIXLA_FAR")
@@ -104,7 +106,7 @@ def far_devices(name: str) -> list[Any]:
         make = _tpus if platform.kind == "tpu" else _gpus
         return list(make(platform).devices)
     except (ImportError, OSError, RuntimeError, ValueError) as error:
-        problem = f"there is nothing to compile for {platform} with: {error}"
+        problem = f"the compiler for {platform} is not available: {error}"
         raise explain(TransformError, _SUBJECT, problem, advice=_ADVICE) from error
 
 
@@ -122,7 +124,7 @@ def _tpus(platform: Platform) -> Any:
         "TPU_ACCELERATOR_TYPE": "v5litepod-4",
         "TPU_WORKER_HOSTNAMES": "localhost",
         "TPU_WORKER_ID": "0",
-        # Nothing runs: any number of processes may compile at a time.
+        # Nothing runs, so any number of processes may compile at the same time.
         "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
     }
     name = f"{platform.model}:{platform.topology}"
@@ -130,7 +132,7 @@ def _tpus(platform: Platform) -> Any:
 
 
 def _gpus(platform: Platform) -> Any:
-    from jaxlib import xla_client  # nobody needs it but who compiles for a GPU
+    from jaxlib import xla_client  # needed only to compile for a GPU
 
     assembler = _package("nvidia.cuda_nvcc")
     flags = f"--xla_gpu_cuda_data_dir={assembler} --xla_gpu_autotune_level=0"
@@ -138,7 +140,7 @@ def _gpus(platform: Platform) -> Any:
     plugin = _package("jax_plugins.xla_cuda12") / "xla_cuda_plugin.so"
     library = xla_client.load_pjrt_plugin_dynamically("cuda", str(plugin))
     xla_client.initialize_pjrt_plugin("cuda")
-    # Kernels of JAX's own that programs call, as the plugin makes them known where there is a GPU.
+    # JAX's own kernels that programs call; the plugin registers them like this if there is a GPU.
     kernels = import_module("jax_cuda12_plugin.cuda_plugin_extension")
     register = partial(kernels.register_custom_call_target, library)
     xla_client.register_custom_call_handler("CUDA", register)
@@ -152,7 +154,7 @@ def _gpus(platform: Platform) -> Any:
 
 
 def compiled_for(devices: list[Any], exported: bytes) -> Any:
-    """What XLA makes of a program of `jax.export` for devices, as many as it was exported for."""
+    """Compile a program of `jax.export` for as many devices as it was exported for."""
     program = jax.export.deserialize(bytearray(exported))
     assigned = devices[: program.nr_devices]
     named = [sharding for sharding in program._in_named_shardings if sharding is not None]
@@ -174,26 +176,26 @@ _SECONDS = 1800.0
 
 
 class Refused(Exception):
-    """XLA does not compile a program for a platform; the message is its own."""
+    """Error for a program that XLA does not compile for a platform, with XLA's message."""
 
 
 class Compiled(NamedTuple):
-    """What XLA makes of a program for a platform."""
+    """A program compiled for a platform."""
 
-    #: Of one device, where XLA tells them: `flops`, `transcendentals`, `bytes` read and written,
-    #: `seconds`; bytes of `arguments`, `results` and `temporary` arrays, and at the `peak` of all.
+    #: Numbers for one device, if XLA returns them: `flops`, `transcendentals`, `bytes` accessed,
+    #: `seconds`; bytes of `arguments`, `results` and `temporary` arrays, and the `peak` of all.
     numbers: dict[str, float]
-    text: str  # its HLO after all of XLA's passes
+    text: str  # the HLO after all XLA passes
 
 
-# XLA's names by ours.
+# XLA's names of the numbers.
 _COUNTS = {"flops": "flops", "transcendentals": "transcendentals"}
 _COUNTS |= {"bytes": "bytes accessed", "seconds": "optimal_seconds"}
 _SIZES = {"arguments": "argument", "results": "output", "temporary": "temp"}
 
 
 def analysed(compiled: Any) -> Compiled:
-    """What a `jax.stages.Compiled` says of itself."""
+    """Return the costs, sizes and text of a `jax.stages.Compiled`."""
     costs, sizes = compiled.cost_analysis() or {}, compiled.memory_analysis()
     numbers = {ours: costs[name] for ours, name in _COUNTS.items() if costs.get(name, -1) >= 0}
     if sizes is not None:
@@ -208,15 +210,15 @@ def exported_for(
     args: Sequence[PyTree],
     kwargs: Mapping[str, PyTree] | None = None,
 ) -> bytes:
-    """A jitted function of ours or JAX's for arguments like these, as `compile_for` takes it."""
+    """Export a jitted function of minixla or JAX for these arguments, for `compile_for`."""
     targets: set[str] = set()
     while True:
-        # JAX keeps some custom calls as they are for years; here nothing is kept.
+        # JAX keeps some custom calls stable for years; here the export is not stored.
         checks = [jax.export.DisabledSafetyCheck.custom_call(target) for target in targets]
         export = jax.export.export(jitted, platforms=[platform.kind], disabled_checks=checks)
         try:
             exported = export(*args, **(kwargs or {}))
-            # XLA sees arrays one by one, and not every structure can be serialized.
+            # XLA takes single arrays, and not every structure can be serialized.
             donated, made = (tuple(range(len(x))) for x in (exported.in_avals, exported.out_avals))
             trees = {"in_tree": tree_structure((donated, {})), "out_tree": tree_structure(made)}
             return bytes(replace(exported, **trees).serialize())
@@ -224,7 +226,7 @@ def exported_for(
             if targets.issuperset(missing_targets := _TARGET.findall(str(error))):
                 name = getattr(jitted, "__name__", "function")
                 problem = f"the program cannot be sent to the compiler for {platform}: {error}"
-                advice = "Leave prints and other calls of Python out."
+                advice = "Remove prints and other calls of Python functions."
                 if isinstance(error, ImportError):
                     advice = "Run: pip install 'minixla[export]'."
                 raise explain(TransformError, name, problem, advice=advice) from error
@@ -232,7 +234,7 @@ def exported_for(
 
 
 def compile_for(platform: Platform, exported: bytes) -> Compiled:
-    """Compiles what `jax.export` made for a platform; Refused if XLA does not, or dies of it."""
+    """Compile a program of `jax.export` for a platform; raise Refused if XLA rejects it or dies."""
     try:
         libraries = [(target, *path) for target, path in LIBRARIES.items()]
         code = [library for library in libraries if library[-1] == platform.kind]

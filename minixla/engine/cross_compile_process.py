@@ -1,15 +1,15 @@
-"""The process behind `far.py`: compiles programs for devices that are not here.
+"""A process that compiles programs for devices of other machines.
 
-Run as a script, with a platform's name. A request is the bytes of a `jax.export.Exported`, and the
-compiled code that it calls, as `register_code` takes it; a reply the fields of `Compiled`, or a
-`problem` of XLA's, or what is `missing`.
+`cross_compile` runs it as a script, with the name of a platform. A request is the bytes of a
+`jax.export.Exported`, and the compiled code that it calls, as `register_code` takes it. A reply
+has the fields of `Compiled`, XLA's `problem`, or what is `missing`.
 """
 
 import contextlib
 import os
 import sys
 
-# JAX looks for its kernels for GPUs when it is imported.
+# On import, JAX looks for its GPU kernels.
 sys.path.append(os.environ.get("MINIXLA_FAR", ""))
 
 import jax
@@ -21,8 +21,8 @@ from minixla.engine.subprocesses import receive, send, stream_to_parent
 
 
 def main() -> None:
-    """Answers until there are no more requests."""
-    jax.config.update("jax_enable_x64", True)  # programs have the types that they have
+    """Answer requests until there are no more."""
+    jax.config.update("jax_enable_x64", True)  # programs keep their types
     stream, devices = stream_to_parent(), []
     with contextlib.suppress(EOFError):
         while True:
@@ -34,7 +34,7 @@ def main() -> None:
                 reply = analysed(compiled_for(devices, exported.tobytes()))._asdict()
             except MinixlaError as error:
                 reply = {"missing": str(error)}
-            except Exception as error:  # whatever XLA says of the program, its sender is told
+            except Exception as error:  # the sender gets any error of XLA
                 reply = {"problem": f"{type(error).__name__}: {error}"}
             send(stream, number, reply)
 

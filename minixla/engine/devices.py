@@ -1,4 +1,4 @@
-"""The devices of all processes, and the axes over which JAX maps what it is tracing."""
+"""The devices of all processes, and the axes that JAX maps in the current trace."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from functools import lru_cache
@@ -16,10 +16,10 @@ from minixla.engine.jax_private import get_axis_env, trace_context
 def chosen_devices(
     size: int, devices: Iterable[Any] | None, backend: str | None
 ) -> tuple[Any, ...]:
-    """The devices of all processes, each of which has `size` pieces to run.
+    """Choose the devices of all processes; each process runs `size` pieces.
 
-    They are chosen in the order of `devices`, the same in all processes; by default from all of a
-    platform, those of the first process first.
+    They are chosen in the order of `devices`, which is the same in all processes. The default is
+    all devices of a platform, ordered by process.
     """
     if devices is not None:
         return _first_of_each(size, tuple(devices), jax.process_index())
@@ -32,19 +32,19 @@ def _first_of_each(size: int, available: tuple[Any, ...], process: int) -> tuple
     groups = groupby(available, lambda device: device.process_index)
     owned = [(owner, list(members)) for owner, members in groups]
     if len(dict(owned)) < len(owned):
-        problem = "the devices of one process do not stand together"
+        problem = "the devices of one process must be consecutive"
         details = [
             f"processes of the devices: {', '.join(str(x.process_index) for x in available)}"
         ]
-        advice = "Give all devices of one process, then all of the next."
+        advice = "List all devices of one process, then all devices of the next."
         raise explain(TransformError, "pmap", problem, details, advice)
     counts = {process: 0, **{owner: len(members) for owner, members in owned}}
     for owner, count in counts.items():
         if count < size:
             whose = f" of process {owner}" if len(counts) > 1 else ""
-            problem = f"the mapped axis has {size} members, but there are {count} devices{whose}"
+            problem = f"the mapped axis has size {size}, but there are {count} devices{whose}"
             details = [f"devices: {', '.join(map(str, available))}"]
-            advice = "Map a shorter axis, or use vmap. On a CPU, devices can be made before JAX "
+            advice = "Map a shorter axis, or use vmap. On a CPU, create devices before JAX "
             advice += f'starts: jax.config.update("jax_num_cpu_devices", {size}), or '
             advice += f"XLA_FLAGS=--xla_force_host_platform_device_count={size}."
             raise explain(TransformError, "pmap", problem, details, advice)
@@ -52,17 +52,17 @@ def _first_of_each(size: int, available: tuple[Any, ...], process: int) -> tuple
 
 
 def bound_axes() -> dict[Hashable, int]:
-    """The sizes of the named axes over which JAX maps what it is tracing, by name."""
+    """Return the sizes of the named axes that JAX maps in the current trace, by name."""
     return dict(get_axis_env().axis_sizes)
 
 
 def surroundings() -> tuple[object, ...]:
-    """Return what a program may depend on besides its arguments: JAX's settings and meshes."""
+    """Return JAX's settings and meshes, on which a program may depend besides its arguments."""
     return trace_context(), jax.sharding.get_abstract_mesh(), state.mesh
 
 
 def partitions_along(name: Hashable) -> tuple[tuple[int, ...], ...] | None:
-    """The partitions that meet over an axis of the mesh of JAX's trace; None: `jax.vmap`'s axis."""
+    """Return the partitions along a mesh axis of JAX's trace; None for an axis of `jax.vmap`."""
     mesh = jax.sharding.get_abstract_mesh()
     if name not in mesh.axis_names:
         return None
@@ -72,12 +72,12 @@ def partitions_along(name: Hashable) -> tuple[tuple[int, ...], ...] | None:
 
 
 def own_count(devices: Sequence[Any]) -> int:
-    """How many of the devices belong to this process."""
+    """Return how many of the devices belong to this process."""
     return [device.process_index for device in devices].count(jax.process_index())
 
 
 def own_share(axis_size: int, devices: Sequence[Any] | None) -> int:
-    """How many members of an axis over all processes this process has."""
+    """Return how many elements of an axis over all processes belong to this process."""
     if devices is not None and len(devices) == axis_size:
         return own_count(devices)
     return axis_size // jax.process_count()

@@ -1,4 +1,4 @@
-"""Evaluation of single operations on JAX's arrays: cached programs of one instruction."""
+"""Evaluate single operations on JAX arrays by cached programs of one instruction."""
 
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ from minixla_ops.programs.call import without_user_rule
 from minixla_ops.programs.runs_programs import RunsPrograms
 
 _NUMBERS = {bool, int, float, complex, type(None)}
-# JAX narrows constants of rules, and takes containers for several arrays.
+# JAX narrows constants of rules, and accepts containers of several arrays.
 _NOT_ONE_ARRAY = {DeclaredArray, list, tuple, dict}
 
 
 class EngineTrace(Trace):
-    """Evaluates operations at once on JAX arrays, under a JAX trace.
+    """A trace that evaluates operations immediately on JAX arrays, under a JAX trace.
 
-    `ENGINE` uses JAX's evaluation trace. It is current in every thread outside all transformations.
+    `ENGINE` uses JAX's evaluation trace. In every thread it is the trace outside all
+    transformations.
     """
 
     transformation = "evaluation"
@@ -52,14 +53,14 @@ class EngineTrace(Trace):
 
     @property
     def for_jax(self) -> jax.core.Trace:
-        """The JAX trace under which it computes."""
+        """The JAX trace under which this trace computes."""
         return self._for_jax
 
     def __reduce__(self) -> str:
         return "ENGINE"
 
     def reaches(self, tracer: Tracer) -> bool:
-        """Whether a tracer may be read: it was not made above this trace.
+        """Return whether a tracer may be read, which holds unless it was made above this trace.
 
         JAX's graph traces do not say which traces enclose them.
         """
@@ -82,7 +83,7 @@ class EngineTrace(Trace):
         ):
             operation = _evaluated(operation)
         if operation.keeps_identity or operation.is_unique:
-            # Each call traces the programs among them anew: what counts is whether they are equal.
+            # Each call traces its programs anew, so compare them by equality.
             values = tuple(operation.values.values())
             cache = _running_programs if operation.computations else _compiled
             compiled = cache(type(operation), values, spelling(values))
@@ -106,10 +107,12 @@ class EngineTrace(Trace):
             raise
 
     def lift(self, value: ArrayLike, subject: str = "evaluation") -> Array:
-        """`value` as a JAX array; Python numbers stay weakly typed."""
+        """Convert `value` to a JAX array; Python numbers stay weakly typed."""
         if isinstance(value, (jax.Array, TupleValue)):
             return value
-        if trace_ctx.trace is not self._for_jax:  # that one would make the array a value of its own
+        if (
+            trace_ctx.trace is not self._for_jax
+        ):  # otherwise the array would become a value of that trace
             with jax_trace_in_force(self._for_jax):
                 return self.lift(value, subject)
         if isinstance(value, np.ndarray) and value.ndim and _is_splat(value):
@@ -122,7 +125,7 @@ class EngineTrace(Trace):
         return jax.numpy.asarray(value)
 
     def weakly(self, value: Any) -> Any:
-        """`value` as a weakly typed one: JAX decides that when it makes an array."""
+        """Return `value` as weakly typed; JAX decides this when it creates an array."""
         if isinstance(value, (Tracer, TupleValue)):
             return super().weakly(value) if isinstance(value, Tracer) else value
         if weak_type_of(value) or value.dtype == bool:
@@ -189,8 +192,8 @@ def _device_splat(value: np.ndarray) -> jax.Array:
 
 
 def _on_device(value: DeclaredArray) -> ArrayLike:
-    """A rule's constant: a JAX array where it repeats one value, as NumPy's is copied each time."""
-    # Whether 64-bit types stay depends on JAX's mode.
+    """Convert a rule's constant; one that repeats a value becomes a cached JAX array."""
+    # JAX's mode decides whether 64-bit types stay.
     if value.dtype.itemsize > 4 or not _is_splat(value):
         return value
     return _device_splat(value)
@@ -233,7 +236,7 @@ def _of_attributes(
 
 
 _compiled = lru_cache(maxsize=8192)(_of_attributes)
-# Users write programs, and each call may have a new one.
+# Users write these programs, and each call may have a new one.
 _running_programs = lru_cache(maxsize=64)(_of_attributes)
 
 

@@ -1,6 +1,7 @@
-"""float0: JAX's zero tangents of integers, arrays of no values, which programs do not hold.
+"""float0, the type of JAX's zero tangents of integers, whose arrays have no values.
 
-Where a function becomes a program they belong to the structure of its arguments and results.
+Programs do not contain float0. If a function becomes a program, the arrays of float0 belong to the
+structure of its arguments and results.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ FLOAT0 = jax.dtypes.float0
 
 
 class _Zeros:
-    """In a structure, in place of an array; structures make the array of it again."""
+    """A node of a structure in place of a float0 array; unflattening restores the array."""
 
     def __init__(self, dimensions: tuple[int, ...]) -> None:
         self.dimensions = dimensions
 
 
 def float0_zeros(dimensions: tuple[int, ...]) -> Any:
-    """An array of float0."""
+    """Return an array of float0."""
     return np.zeros(dimensions, FLOAT0)
 
 
@@ -38,24 +39,24 @@ register_pytree_node(
 
 
 def is_float0(leaf: object) -> bool:
-    """Whether a leaf of a pytree is an array of float0."""
+    """Return whether a leaf of a pytree is an array of float0."""
     return not isinstance(leaf, Tracer) and getattr(leaf, "dtype", None) == FLOAT0
 
 
 def flatten(tree: PyTree) -> tuple[list[Any], PyTreeDef]:
-    """What `random_keys.flatten` gives; float0 belongs to the structure, and is no leaf."""
+    """Flatten like `random_keys.flatten`, with float0 arrays in the structure, not as leaves."""
     leaves, structure = random_keys.flatten(tree)
     is_whole = not any(map(is_float0, leaves))
     return (leaves, structure) if is_whole else random_keys.flatten(of_values(tree))
 
 
 def of_values(tree: PyTree) -> PyTree:
-    """A pytree whose arrays of float0 are no leaves any more."""
+    """Move the float0 arrays of a pytree from its leaves to its structure."""
     return tree_map(lambda leaf: _Zeros(leaf.shape) if is_float0(leaf) else leaf, tree)
 
 
 def places(name: str, tree: PyTree, with_float0: bool = False) -> list[str]:
-    """The places of the leaves, or all but those of float0, of what the user calls `name`."""
+    """Return the paths of the leaves of the argument `name`, without those of float0 by default."""
     whole = tree if with_float0 else of_values(tree)
     return [name + keystr(path) for path in random_keys.leaf_paths(whole)]
 
@@ -70,7 +71,7 @@ def structure_places(name: str, structure: PyTreeDef) -> list[str]:
 
 @lru_cache(maxsize=1024)
 def with_float0(structure: PyTreeDef) -> tuple[PyTreeDef, tuple[bool, ...]]:
-    """Return the structure with float0 arrays as leaves, and which of the leaves these are."""
+    """Return the structure with float0 arrays as leaves, and a flag for each leaf that is one."""
 
     def is_zeros(kind: type, _: object) -> bool:
         return kind is _Zeros
@@ -80,23 +81,23 @@ def with_float0(structure: PyTreeDef) -> tuple[PyTreeDef, tuple[bool, ...]]:
 
 
 class _StandIn(np.ndarray):
-    """An array in place of one of float0 while axes are found out."""
+    """A placeholder for a float0 array while axes are determined."""
 
 
 def stand_in(leaf: Any) -> Any:
-    """A leaf, or an array of the dimensions of one of float0."""
+    """Return the leaf, or for a float0 array a placeholder with its dimensions."""
     return np.broadcast_to(False, leaf.shape).view(_StandIn) if is_float0(leaf) else leaf
 
 
 def member_of(leaf: Any, axis: int | None) -> np.ndarray | None:
-    """The float0 zeros without a mapped axis that an array stands in for; None: it does not."""
+    """Return the float0 zeros of a placeholder, without the mapped axis; None if it is an array."""
     if not isinstance(leaf, _StandIn):
         return None
     return float0_zeros(leaf.shape if axis is None else leaf.shape[:axis] + leaf.shape[axis + 1 :])
 
 
 def with_axis(tree: PyTree, size: int, axis: int = 0) -> PyTree:
-    """A pytree whose arrays of float0 have one more axis: one for each of `size` members."""
+    """Add an axis of `size` to each float0 array of a pytree."""
 
     def stacked(leaf: Any) -> ArrayLike:
         if not is_float0(leaf):

@@ -12,7 +12,7 @@ from minixla.core.source import skip_package
 from minixla.engine.jax_private import JVPTracer, canonicalized_by, pytype_aval_mappings
 from minixla.engine.random_keys import TRACERS, KeyTracer
 
-#: A value that JAX treats as one being differentiated.
+#: A value that JAX treats as being differentiated.
 DIFFERENTIATED: Any = object.__new__(JVPTracer)
 DIFFERENTIATED.primal = DIFFERENTIATED.tangent = None
 

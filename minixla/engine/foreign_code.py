@@ -1,4 +1,4 @@
-"""Compiled code that programs call by name, made ready; and what errors of XLA's mean."""
+"""Register the compiled code that programs call by name, and explain XLA's errors."""
 
 import ctypes
 import re
@@ -16,31 +16,31 @@ from minixla.core.source import Source
 from minixla.engine import kernels
 from minixla.engine.jax_private import initialize_lapack, register_xla_runtime_error_handler
 
-#: For each target of the programs that were lowered, where the last call of it is, and of what.
+#: For each target of the lowered programs: the source line and the operation of its last call.
 _CALLED: dict[str, tuple[Source | None, Callable[[], Operation | None]]] = {}
-#: By target the library, symbol and platform of code that was registered from shared libraries.
+#: Library, symbol and platform of each target that was registered from a shared library.
 LIBRARIES: dict[str, tuple[str, str, str]] = {}
 _REGISTERING = Lock()
-#: The operations that were lowered to a call of compiled code of users'.
+#: The operations that were lowered to calls of users' compiled code.
 _CALLERS: WeakSet[Operation] = WeakSet()
-# XLA's words for a target without code, with the target and the platform.
+# XLA's messages for a target without code, with the target and the platform.
 _UNKNOWN = (
     r"No FFI handler registered for (\S+) on a platform (\S+)",
     r"No registered implementation for .*custom call to (\S+) for (?:platform )?(\S+)",
     r"Custom call target (\S+) is not implemented()",
 )
-# And for a compiler option that it does not know, or whose value is none.
+# XLA's messages for an unknown compiler option, or an invalid value.
 _OPTION = r"No such compile option: .*|While setting option .*"
-#: Targets of XLA's own passes, which check nothing, and what to use instead.
+#: Targets of XLA's own passes, which do not check operands, and what to use instead.
 _INTERNAL = {"SliceToDynamic": "minixla_ops.set_dimension_size", "TopK": "minixla_ops.top_k"}
 
 
 def register_code(target: str, path: str, symbol: str, platform: str) -> None:
-    """Makes a handler of a shared library known to XLA; again, nothing happens.
+    """Register a handler of a shared library with XLA; a second call does nothing.
 
     Raises:
-        OSError: there is no such library.
-        AttributeError: it has no such symbol.
+        OSError: the library does not exist.
+        AttributeError: the library does not have the symbol.
     """
     with _REGISTERING:
         if target not in LIBRARIES:
@@ -53,14 +53,14 @@ def register_code(target: str, path: str, symbol: str, platform: str) -> None:
 
 
 def prepare_target(target: str, source: Source | None, operation: Operation | None = None) -> None:
-    """Makes the code of a custom call ready, for a program that is lowered and calls it there."""
+    """Prepare the code of a custom call in a program that is being lowered."""
     if target in _INTERNAL:
-        problem = f"the target {target!r} is a name that XLA's compiler gives to calls of its own"
-        advice = "XLA ends the process where such a call is not as it makes them: use "
+        problem = f"the target {target!r} is reserved for calls that XLA's compiler inserts"
+        advice = "XLA may end the process if such a call has an unexpected form. Use "
         advice += f"{_INTERNAL[target]}."
         raise explain(TransformError, "custom_call", problem, advice=advice, source=source)
     if target.startswith("lapack_"):
-        # The kernels are registered from the start, as null pointers.
+        # The kernels are null pointers before this.
         initialize_lapack()
     if target.startswith(kernels.PREFIX) and (path := kernels.library()) is not None:
         register_code(target, str(path), target, "cpu")
@@ -70,7 +70,7 @@ def prepare_target(target: str, source: Source | None, operation: Operation | No
 
 
 def _explained(error: Exception) -> Exception | None:
-    """Our error for one of XLA's compiler about what it does not know; None for others."""
+    """Return our error for an unknown option or target in XLA's error; None for other errors."""
     if option := re.search(_OPTION, str(error)):
         advice = "Names in compiler_options are XLA's flags (xla_...) and compile options."
         return explain(
@@ -81,8 +81,8 @@ def _explained(error: Exception) -> Exception | None:
         return None
     problem = f"XLA has no code for the target {match[1]!r}"
     problem += f" on the platform {match[2]}" if match[2] else ""
-    advice = "Load the library that has it and register it with jax.ffi.register_ffi_target, or "
-    advice += "say what it computes: minixla_ops.register_custom_call(target_name, function)."
+    advice = "Load its library and register the target with jax.ffi.register_ffi_target, or "
+    advice += "define it in Python: minixla_ops.register_custom_call(target_name, function)."
     source, called = _CALLED[match[1]]
     operation = called()
     subject = "custom_call" if operation is None else operation.builder_name
@@ -95,25 +95,26 @@ _INTERRUPTED = "^KeyboardInterrupt"
 
 
 class KernelError(MinixlaError, JaxRuntimeError):
-    """Compiled code that an operation calls has failed, or refused what it was given."""
+    """Error of compiled code that an operation calls: it has failed, or rejected its operands."""
 
 
 def raise_ours(
     error: Exception, subject: str, program: Callable[[], Graph] | Operation | None = None
 ) -> None:
-    """Raises KeyboardInterrupt, SizeError or KernelError where an error of XLA's means that.
+    """Raise KeyboardInterrupt, SizeError or KernelError if an error of XLA means one of them.
 
-    `program` is what ran, or gives it, where it may have called compiled code of users'.
+    `program` is the program that ran, or a function that returns it. It is given if the program may
+    call users' compiled code.
     """
     text = str(error)
-    # Ctrl-C ended a Python function that a program called.
+    # Ctrl-C ended a Python function that the program called.
     if isinstance(error, JaxRuntimeError) and re.search(_INTERRUPTED, text, flags=re.MULTILINE):
         raise KeyboardInterrupt from error
     kind, _, problem = text.partition(": ")
     if kind == "RESOURCE_EXHAUSTED":
-        what = "there is not enough memory to run the program"
+        what = "not enough memory to run the program"
         raise too_large(subject, what, [f"XLA: {problem}"]) from None
-    # Of a program that ran before, jaxlib raises some as ValueError.
+    # If the program has run before, jaxlib raises some of these errors as ValueError.
     is_of_xla = isinstance(error, JaxRuntimeError) or kind == "INVALID_ARGUMENT"
     if is_of_xla and program is not None and _CALLERS:
         _raise_of_kernel(subject, kind, problem, program)
@@ -122,7 +123,7 @@ def raise_ours(
 def _raise_of_kernel(
     subject: str, kind: str, problem: str, program: Callable[[], Graph] | Operation
 ) -> None:
-    """Raises KernelError where a program called compiled code of users'."""
+    """Raise KernelError if a program called users' compiled code."""
     calls = {program: None} if isinstance(program, Operation) else _callers_in(program())
     calls = {operation: source for operation, source in calls.items() if operation in _CALLERS}
     for operation, source in calls.items():
@@ -137,7 +138,7 @@ def _raise_of_kernel(
 
 
 def _callers_in(graph: Graph) -> dict[Operation, Source | None]:
-    """The operations of a program and of all within it, and where each is called."""
+    """Return all operations of a program and its inner programs, with the source line of each."""
     callers: dict[Operation, Source | None] = {}
     pending = [graph]
     while pending:

@@ -36,7 +36,7 @@ _TARGETS |= dict.fromkeys(("cuda", "rocm"), "xla_ffi_python_gpu_callback")
 
 
 class _Effect(Effect):
-    """Effects of a class are equal: jax.export makes them again."""
+    """An effect that equals every other effect of its class; jax.export creates new ones."""
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other)
@@ -49,16 +49,16 @@ class _Effect(Effect):
 
 
 class SideEffect(_Effect):
-    """What JAX is told of a program with side effects: not to drop, repeat or reorder it."""
+    """JAX's effect for a program with side effects: JAX must not drop, repeat or reorder it."""
 
 
 class Shown(_Effect):
-    """What JAX is told of a program whose side effects only show values: not to drop it."""
+    """JAX's effect for a program whose side effects only display values: JAX must not drop it."""
 
 
-#: Programs with this effect run in the order in which they were called, on one device.
+#: Programs with this effect run in call order, on one device.
 SIDE_EFFECT = SideEffect()
-#: Programs with this one in any order, on any number of devices.
+#: Programs with this effect run in any order, on any number of devices.
 SHOWN = Shown()
 ordered_effects.add_type(SideEffect)
 for _known in (SideEffect, Shown):
@@ -70,7 +70,7 @@ partial_eval_kept_effects.add_type(Shown)
 
 
 def effect_of(graph: Graph) -> Effect | None:
-    """What JAX is to be told of a program's side effects."""
+    """Return JAX's effect for the side effects of a program."""
     if not graph.has_side_effect:
         return None
     return SIDE_EFFECT if _is_ordered(graph) else SHOWN
@@ -78,7 +78,7 @@ def effect_of(graph: Graph) -> Effect | None:
 
 @inner_first
 def _is_ordered(graph: Graph) -> bool:
-    """Whether a side effect must come in order with those of other programs."""
+    """Return whether a side effect must be ordered with the side effects of other programs."""
     plain = [step for step in graph.instructions if not step.op.computations]
     is_own = any(step.has_side_effect and getattr(step.op, "ordered", True) for step in plain)
     return is_own or any(map(_is_ordered, graph.computations))
@@ -88,9 +88,9 @@ _FIRST = SdyArray(mesh_shape=(), dim_shardings=(), logical_device_ids=(0,))
 
 
 def place_host_calls(module_context: mlir.ModuleContext, function: Any) -> None:
-    """Says where a program that XLA splits over devices calls the host: once, on the first.
+    """Place the host calls of a partitioned program on the first device, where they run once.
 
-    What each device runs for itself calls it there.
+    Calls inside manual computations run on each device.
     """
     if not isinstance(module_context.axis_context, ShardingContext):
         return
@@ -117,7 +117,7 @@ def target_of(module_context: mlir.ModuleContext) -> Target | None:
 
 
 class HostEmitter(PlatformEmitter):
-    """Writes a program for the module that JAX is lowering, which may call back into Python."""
+    """An emitter for the module that JAX is lowering; the program may call Python functions."""
 
     calls_host = True
     inlines_meshes = True
@@ -128,7 +128,7 @@ class HostEmitter(PlatformEmitter):
         super().__init__(target_of(module_context), locations=True, prefix=prefix)
 
     def foreign_call(self, target: str, operation: Operation | None = None) -> None:
-        """The code is made ready; where XLA does not know it, the error names the line."""
+        """Prepare the compiled code; if XLA does not know it, the error has the source line."""
         prepare_target(target, self.source, operation)
 
     def host_call(
@@ -139,10 +139,10 @@ class HostEmitter(PlatformEmitter):
         results: Sequence[AnyShape],
         has_side_effect: bool,
     ) -> list[str]:
-        """A custom call of XLA's that runs `function` in this process."""
+        """Emit a custom call that runs `function` in this process."""
         target = _TARGETS.get(self.platform or "")
         if target is None:
-            problem = "the program calls Python, which it can do on one known platform at a time"
+            problem = "a program that calls Python functions must be for one known platform"
             details = [f"platforms: {', '.join(self._context.platforms)}"]
             advice = f"Compile it for one of {', '.join(_TARGETS)}."
             raise explain(TransformError, "jit", problem, details, advice)

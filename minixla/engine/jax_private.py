@@ -1,4 +1,4 @@
-"""Every private name of JAX that minixla uses, and the hook by which core reads JAX's trace.
+"""Every private name of JAX that minixla uses, and the hook through which core reads JAX's trace.
 
 No other file imports from `jax._src`, and no other package from `jax.interpreters`, which may also
 change between releases. `Primitive`, `ir` and `func` are also in `jax.extend`, which loads Pallas.
@@ -156,7 +156,7 @@ def size_at(size: Any, values: dict[str, int]) -> int:
 
 
 def constraints_hold(size: Any, values: dict[str, int]) -> bool:
-    """Whether values of symbols satisfy the constraints of the symbolic size's scope."""
+    """Return whether values of symbols satisfy the constraints of the symbolic size's scope."""
     for constraint in () if isinstance(size, int) else size.scope._explicit_constraints:
         difference = size_at(constraint.diff, values)
         if difference < 0 or (constraint.cmp.name == "EQ" and difference):

@@ -1,7 +1,7 @@
-"""How JAX differentiates and batches our programs: rules of the primitive.
+"""JAX's rules to differentiate and batch our primitive.
 
-Under `jax.jvp` a program becomes the program with what its derivative needs, and a linear program
-that maps tangents; under `jax.grad` JAX transposes the linear one, which is our reverse derivative.
+Under `jax.jvp` a program becomes two: the program with residuals of its derivative, and a linear
+program of the tangents. `jax.grad` transposes the linear one, which is our reverse derivative.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from minixla.typing import Array
 
 
 class _Linear:
-    """The linear part of the derivative of a program, by the operands that have a tangent.
+    """The linear part of a program's derivative, for the operands that have a tangent.
 
-    Its operands are the program's, what the reverse derivative keeps of them (residuals), and a
-    tangent for each active operand; its results are the tangents of `halves.active_outputs`.
+    Its operands are the program's operands, the residuals that the reverse derivative keeps, and a
+    tangent for each active operand. Its results are the tangents of `halves.active_outputs`.
     """
 
     def __init__(self, graph: Graph, active: tuple[bool, ...]) -> None:
         self.graph, self.active = graph, active
         self.halves = vjp_graphs(graph, active)
         residuals = len(self.halves.forward.outputs) - len(graph.outputs)
-        #: The number of the program's operands, and that of all before the tangents.
+        #: The number of the program's operands, and of all operands before the tangents.
         self.primals, self.start = len(graph.inputs), len(graph.inputs) + residuals
 
     def read(self, operands: Sequence[Array]) -> list[Array]:
-        """Those of the operands, or of what there is for each, that the tangent graph reads."""
+        """Select the items for operands that the tangent graph reads."""
         return [*operands[: self.primals], *operands[self.start :]]
 
     @cached_property
     def tangent_graph(self) -> Graph:
-        """From primals and tangents to the results; custom_vjp has no such forward derivative."""
+        """The graph from primals and tangents to the results; custom_vjp does not have one."""
         wanted = self.halves.active_outputs
         whole, moving = jvp_graph(self.graph.silent(), self.active)
 
@@ -82,7 +82,7 @@ def _jvp(
     primals: Sequence[Array], tangents: Sequence[Any], graph: Graph
 ) -> tuple[list[Array], list[Any]]:
     active = tuple([type(tangent) is not ad.Zero for tangent in tangents])
-    # Equal ones are one, for JAX's caches.
+    # Equal ones must be identical, for JAX's caches.
     linear = graph.remembered((_Linear, active), _Linear, graph, active)
     everything = bind_program(linear.halves.forward, *primals)
     results, residuals = everything[: len(graph.outputs)], everything[len(graph.outputs) :]
@@ -128,7 +128,7 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, graph: Graph) -> list[
 
 
 def _batch(operands: Sequence[Any], dimensions: Sequence[Any], graph: Graph) -> Any:
-    at = tuple(dimensions)  # None is JAX's mark for "not mapped" too
+    at = tuple(dimensions)  # None also means "not mapped" in JAX
     sizes = [x.shape[d] for x, d in zip(operands, at, strict=True) if d is not None]
     batched = batched_graph(graph, at, sizes[0])
     return bind_program(batched.graph, *operands), list(batched.known)

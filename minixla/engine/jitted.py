@@ -1,4 +1,4 @@
-"""`jax.jit`'s own callable object with a function of ours where it does not know what to do."""
+"""`jax.jit`'s callable object with our function for calls without a compiled program."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def jitted(compiled: Any, missed: Callable[..., Any]) -> Any:
 
     Args:
         compiled: the object that `jax.jit` returned.
-        missed: called as `missed(miss, *args, **kwargs)` if no compiled program fits. It returns
-            what `miss(*args, **kwargs)`, JAX's own function, returns: the result and two values by
+        missed: called as `missed(miss, *args, **kwargs)` if no compiled program matches. It returns
+            the values of `miss(*args, **kwargs)`, JAX's own function: the result and two values by
             which later calls find the program, or None and False.
     """
     kept = compiled.__getstate__()

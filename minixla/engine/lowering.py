@@ -1,4 +1,4 @@
-"""`jit(f).lower`: a program's own text as the module of JAX's stage, without a jaxpr around it."""
+"""`jit(f).lower`: the program's own text as the module of JAX's stage, without a jaxpr."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from minixla.legalize.cpu.repeats import instruction_count
 from minixla.typing import PyTree
 
 _PLAIN = {bool, int, float, complex, np.ndarray}
-# Of constants: JAX has options for more.
+# The most bytes of constants; for more, JAX has options.
 _MOST_BYTES = 1 << 24
-# What the text of an instruction has, with its source line, more or less.
+# Approximate length of an instruction's text, with its source line.
 _INSTRUCTION_BYTES = 200
 _contexts = SharedContexts(mlir.make_ir_context)
 
@@ -36,10 +36,11 @@ _contexts = SharedContexts(mlir.make_ir_context)
 def lowered(
     staged: Any, args: Sequence[PyTree], kwargs: dict[str, PyTree]
 ) -> jax.stages.Lowered | None:
-    """What `jax.jit(staged).lower(*args, **kwargs)` gives, sooner; None where only JAX can tell.
+    """Return `jax.jit(staged).lower(*args, **kwargs)`, but faster; None if only JAX can lower it.
 
-    That is where arguments, surroundings or the program say something of devices, or hold keys,
-    side effects or very large constants, or nothing results. `staged` is what `stage_for_jax` gave.
+    That is the case if arguments, context or program refer to devices. It is also the case for
+    keys, side effects, very large constants, or without results. `staged` comes from
+    `stage_for_jax`.
     """
     leaves, tree = tree_flatten((args, kwargs))
     if not all(map(_is_plain, leaves)):
@@ -49,7 +50,7 @@ def lowered(
         return None
     try:
         inputs = tuple(map(_abstracted, leaves))
-    except (OverflowError, TypeError):  # JAX says it better
+    except (OverflowError, TypeError):  # JAX has the better message
         return None
     traced = traced_for_jax(staged.traced, list(inputs), tree)
     graph, literals = hoist_constants(traced.graph)
@@ -58,7 +59,7 @@ def lowered(
     if graph.meshes or sum(map(_size, literals)) > _MOST_BYTES:
         return None
     made = traced.tree
-    # Neither keys nor zeros of float0 are plain leaves.
+    # Keys and zeros of float0 are not plain leaves.
     if key_ranks(made) or any(with_float0(made)[1]):
         return None
     outputs = list(map(abstract_value, graph.output_shapes, traced.weak))
@@ -70,7 +71,7 @@ def lowered(
 
 
 def _abstracted(leaf: Any) -> object:
-    """JAX's abstract value of an argument."""
+    """Return JAX's abstract value of an argument."""
     if type(leaf) is np.ndarray:
         return _of_array(leaf.shape, jax.dtypes.canonicalize_dtype(leaf.dtype))
     return private.shaped_abstractify(leaf)
@@ -82,7 +83,7 @@ def _of_array(sizes: tuple[int, ...], dtype: np.dtype) -> Any:
 
 
 def _is_plain(leaf: Any) -> bool:
-    """Whether an argument says nothing of devices, and is no key."""
+    """Return whether an argument is not a key and does not refer to devices."""
     kind = type(leaf)
     if kind is private.ArrayImpl:
         return not leaf.committed
@@ -94,14 +95,14 @@ def _is_plain(leaf: Any) -> bool:
 
 
 def _size(literal: Literal) -> float:
-    """The bytes of a constant; of an array on a device, of which JAX decides, no end of them."""
+    """Return the bytes of a constant; infinity for a device array, whose placement JAX decides."""
     return literal.data.nbytes if isinstance(literal.data, np.ndarray) else np.inf
 
 
 def _computation(
     graph: Graph, literals: list[Literal], inputs: Any, outputs: Any, names: Any
 ) -> private.MeshComputation:
-    """The stage as `jax._src.interpreters.pxla.lower_sharding_computation` makes it.
+    """Return the stage as `jax._src.interpreters.pxla.lower_sharding_computation` returns it.
 
     The graph's first inputs are constants.
     """
@@ -158,7 +159,7 @@ def _computation(
 
 
 def _hold(function: Any, literals: list[Literal]) -> None:
-    """Makes constants of a function's first arguments."""
+    """Turn a function's first arguments into constants."""
     if not literals:
         return
     (block,) = function.regions[0].blocks

@@ -1,4 +1,4 @@
-"""What each device runs on its pieces, in programs that JAX lowers for several devices."""
+"""Split operations that run on shards, in programs that JAX lowers for several devices."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from minixla.sharding.tensor_sharding import TensorSharding
 
 
 def split(context: Any, operands: Sequence[Any], kinds: Sequence[Any], graph: Graph) -> Graph:
-    """A program that JAX lowers, in which each device runs on its pieces what XLA does not split.
+    """Split a program that JAX lowers into manual regions for operations that XLA does not split.
 
-    Its operands are values of the module that `context` is about, of JAX's abstract values `kinds`.
+    Its operands are values of the module in `context`, with JAX's abstract values `kinds`.
     """
     axes = context.axis_context
     if not graph.has_pieces or not isinstance(axes, ShardingContext) or axes.num_devices == 1:
@@ -25,7 +25,7 @@ def split(context: Any, operands: Sequence[Any], kinds: Sequence[Any], graph: Gr
 
 
 def _sharding_of(value: Any, kind: Any) -> TensorSharding | None:
-    """How a value lies as far as JAX knows: by its type, or by what is said where it is made."""
+    """Return a value's sharding if its type or the operation that computes it states one."""
     typed = kind.sharding
     if any(typed.spec):
         return TensorSharding.from_spec(Mesh.of(typed.mesh), typed.spec, kind.ndim)
@@ -42,8 +42,8 @@ def _sharding_of(value: Any, kind: Any) -> TensorSharding | None:
 
 
 def _read(text: str) -> TensorSharding | None:
-    if "mesh<" not in text:  # programs from elsewhere may call meshes by name
+    if "mesh<" not in text:  # programs from other sources may refer to meshes by name
         return None
-    from minixla.sharding.text import parse_sharding  # loads for programs on several devices
+    from minixla.sharding.text import parse_sharding  # needed only for programs on several devices
 
     return parse_sharding(text)

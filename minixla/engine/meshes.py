@@ -1,4 +1,4 @@
-"""What JAX is told of a program's meshes: without it XLA runs everything on one device."""
+"""Pass a program's meshes to JAX; otherwise XLA runs the program on one device."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from minixla.typing import PyTree
 
 @lru_cache(maxsize=256)
 def jax_mesh(mesh: Mesh) -> jax.sharding.Mesh:
-    """JAX's mesh of one of ours, on its own devices or the first of JAX's.
+    """Convert a mesh to a JAX mesh, on its own devices or the first devices of JAX.
 
     Raises:
         ShardingError: JAX has fewer devices.
@@ -29,8 +29,8 @@ def jax_mesh(mesh: Mesh) -> jax.sharding.Mesh:
     if grid is None:
         devices = jax.devices()
         if len(devices) < mesh.size:
-            problem = f"a mesh of {mesh.size} devices, of which there are {len(devices)}"
-            advice = "Make a smaller mesh, or more devices on a CPU before JAX starts: "
+            problem = f"a mesh needs {mesh.size} devices, but there are {len(devices)}"
+            advice = "Make a smaller mesh, or create more CPU devices before JAX starts: "
             advice += f'jax.config.update("jax_num_cpu_devices", {mesh.size}).'
             raise explain(ShardingError, "Mesh", problem, [f"mesh: {mesh}"], advice)
         grid = np.array(devices)[mesh.numbers]
@@ -39,12 +39,12 @@ def jax_mesh(mesh: Mesh) -> jax.sharding.Mesh:
 
 
 def is_here(mesh: Mesh) -> bool:
-    """Whether JAX has the devices of a mesh."""
+    """Return whether JAX has the devices of a mesh."""
     return mesh.devices is not None or mesh.size <= len(jax.devices())
 
 
 def check_devices(graph: Graph) -> None:
-    """Raises ShardingError where JAX has fewer devices than a program needs."""
+    """Raise ShardingError if JAX has fewer devices than a program needs."""
     for mesh in graph.meshes:
         if mesh.size > 1:
             jax_mesh(mesh)
@@ -52,16 +52,16 @@ def check_devices(graph: Graph) -> None:
 
 @lru_cache(maxsize=256)
 def abstract_mesh(mesh: Mesh) -> jax.sharding.AbstractMesh:
-    """JAX's mesh of one of ours, without devices: programs for it run elsewhere."""
+    """Convert a mesh to a JAX mesh without devices, for programs that run elsewhere."""
     types = (AxisType.Auto,) * len(mesh.axis_names)
     return jax.sharding.AbstractMesh(mesh.axis_sizes, mesh.axis_names, axis_types=types)
 
 
 @lru_cache(maxsize=256)
 def _assignment(mesh: Mesh) -> Any:
-    """A mesh of JAX's whose devices have the numbers by which a program calls them.
+    """Return a JAX mesh whose devices are in the order of a program's device numbers.
 
-    Where there are too few it has none.
+    If JAX has too few devices, it is an abstract mesh.
     """
     if not is_here(mesh):
         return abstract_mesh(mesh)
@@ -75,10 +75,10 @@ def _assignment(mesh: Mesh) -> Any:
 
 
 def told(graph: Graph, values: Sequence[Any]) -> list[Any]:
-    """Values in a program that JAX traces, of which it learns on which devices `graph` runs.
+    """Return a program's values under JAX's trace, so that JAX knows the devices of `graph`.
 
     Raises:
-        ShardingError: its meshes have different devices, or others than JAX maps over.
+        ShardingError: its meshes differ in their devices, or from the mesh that JAX maps over.
     """
     meshes = [mesh for mesh in graph.meshes if mesh.size > 1 or mesh.devices is not None]
     if not meshes or not values:
@@ -94,14 +94,14 @@ def told(graph: Graph, values: Sequence[Any]) -> list[Any]:
 
 
 def _check_devices(graph: Graph, meshes: Sequence[Mesh], around: Any) -> None:
-    """A program has one list of devices; in a function that JAX maps over a mesh, that mesh's."""
+    """Check that the meshes have one list of devices: that of JAX's mesh, if JAX maps over one."""
     lists = {tuple(mesh.devices.flat) for mesh in meshes if mesh.devices is not None}
     if around.manual_axes and any(mesh.shape != dict(around.shape) for mesh in meshes):
         problem = f"a function that JAX maps over the mesh {dict(around.shape)} uses another mesh"
-        advice = "Inside map by vmap, or over other axes of the same mesh."
+        advice = "Use vmap inside, or map over other axes of the same mesh."
     elif len(lists) > 1 or len({mesh.size for mesh in meshes}) > 1:
-        problem = "meshes of one program have different devices, or the same in another order"
-        advice = "Make them of one list of devices."
+        problem = "the meshes of a program must have the same devices in the same order"
+        advice = "Create them from one list of devices."
     else:
         return
     details = [f"mesh: {mesh}" for mesh in meshes]
@@ -110,20 +110,20 @@ def _check_devices(graph: Graph, meshes: Sequence[Mesh], around: Any) -> None:
 
 
 def is_outermost() -> bool:
-    """Whether JAX is not tracing."""
+    """Return whether JAX is not tracing."""
     return trace_state_clean()
 
 
 def spec_of(sharding: TensorSharding) -> PartitionSpec:
-    """How an argument lies that a program takes by a TensorSharding: along whole axes."""
+    """Return the PartitionSpec of an argument with a TensorSharding over whole axes."""
     entries = [tuple([a.name for a in d.axes if a.size is None]) for d in sharding.dimensions]
     return PartitionSpec(*entries)
 
 
 class OnMesh:
-    """A function, jitted for arguments that lie over the devices of a mesh in one way.
+    """A function jitted for arguments with given shardings over a mesh.
 
-    Those that are bound to other places are moved; the memory of `donated` ones is used again.
+    Arguments committed to other devices are moved; the memory of `donated` arguments is reused.
     """
 
     def __init__(
@@ -135,12 +135,12 @@ class OnMesh:
     ) -> None:
         self._shardings = tuple([NamedSharding(jax_mesh(mesh), spec) for spec in specs])
         placed = {"in_shardings": self._shardings, "donate_argnums": tuple(donated)}
-        # So there is one program, wherever the arguments are at first.
+        # One program, wherever the arguments are initially.
         self._placed = jax.jit(function, **placed)
         self._within = jax.jit(function)
 
     def __call__(self, *arguments: PyTree) -> PyTree:
-        """The function's results."""
+        """Call the function."""
         if not is_outermost():
             return self._within(*arguments)
         try:
@@ -154,7 +154,7 @@ class OnMesh:
 
 
 def _is_astray(value: Any, sharding: NamedSharding) -> bool:
-    """Whether JAX refuses an argument instead of moving it."""
+    """Return whether JAX rejects an argument instead of moving it."""
     if isinstance(value, np.ndarray):
         return jax.process_count() > 1
     return isinstance(value, jax.Array) and value.committed and value.sharding != sharding

@@ -1,4 +1,4 @@
-"""The StableHLO text of a graph for one platform: legalized, with the platform's own forms."""
+"""The StableHLO text of a graph for one platform: legalized, with platform-specific forms."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class PlatformEmitter(Emitter):
         self.device_count = 1 if target is None else target.device_count
 
     def module(self, graph: Graph, *arguments: Any, **options: Any) -> str:
-        """As `Emitter.module`; on one CPU calls of large programs that are many stay calls."""
+        """Emit like `Emitter.module`; on one CPU, repeated calls of large programs stay calls."""
         if self._target is not None:
             graph = legalized(graph.pruned(), self._target)
-        # What is split over devices must not hide in a call from XLA's partitioner.
+        # Code split over devices must be visible to XLA's partitioner, so it must not be in a call.
         if self.platform == "cpu" and self.device_count == 1:
             self.apart = repeated(graph)
         return super().module(graph, *arguments, **options)
@@ -50,7 +50,7 @@ class PlatformEmitter(Emitter):
             lacking = unsupported_type(type(step.op), platform, shapes, gives_several)
             if lacking is None:
                 continue
-            # XLA would raise an unclear error, or crash.
+            # Without this check XLA would raise an unclear error or crash.
             name, is_any = step.op.builder_name, lacking == "any"
             what = name if is_any else f"{name} of {lacking}"
             ways = ["Compile it for the CPU"] + ["convert to another type (astype)"] * (not is_any)
@@ -61,7 +61,7 @@ class PlatformEmitter(Emitter):
 
 
 def platform_text(graph: Graph, platform: str) -> str:
-    """Return the program that XLA receives on one device of a platform, without source lines.
+    """Return the program that XLA receives for one device of a platform, without source lines.
 
     Raises:
         AttributeValueError: the platform is unknown.

@@ -1,4 +1,4 @@
-"""A whole graph as one JAX primitive, lowered by parsing its StableHLO text."""
+"""A whole graph as one JAX primitive, which is lowered to its StableHLO text."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -47,10 +47,10 @@ from minixla_ops.programs.runs_programs import CallsProgram, SpansDevices
 
 @dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class HeldGraph:
-    """A graph as a parameter in JAX: JAX's caches compare it by identity, not by structure."""
+    """A graph as a JAX parameter, which JAX's caches compare by identity instead of structure."""
 
     graph: Graph
-    weak: Sequence[bool]  # for each output whether it is weakly typed, as JAX calls it
+    weak: Sequence[bool]  # whether each output is weakly typed in JAX
 
     def __repr__(self) -> str:
         return repr(self.graph)
@@ -61,7 +61,7 @@ weakref_cache_key_types.add(HeldGraph)
 
 
 def held(graph: Graph, weak: Sequence[bool] = ()) -> HeldGraph:
-    """The one HeldGraph of a graph; its outputs are strongly typed unless `weak` says otherwise."""
+    """Return the unique HeldGraph of a graph; its outputs are strongly typed unless in `weak`."""
     flags = tuple(weak) or (False,) * len(graph.outputs)
     return graph.remembered(("held", flags), HeldGraph, graph, flags)
 
@@ -77,10 +77,10 @@ def _abstract_eval(*operands: Any, graph: HeldGraph) -> tuple[list[Any], set[Any
     if len(operands) != len(wanted) or not all(
         x.shape == w.shape and x.dtype == w.dtype for x, w in zip(operands, wanted, strict=True)
     ):
-        problem = "the operands do not fit the program"
+        problem = "the operands do not match the program"
         details = [f"operands: {', '.join(map(str, operands))}"]
         details += [f"inputs: {', '.join(map(str, graph.graph.input_shapes))}"]
-        advice = "Give one operand for each input; 64-bit types need JAX's jax_enable_x64."
+        advice = "Pass one operand for each input; 64-bit types need JAX's jax_enable_x64."
         raise explain(ShapeError, graph.graph.name, problem, details, advice)
     effect = effect_of(graph.graph)
     results = list(map(abstract_value, graph.graph.output_shapes, graph.weak))
@@ -88,7 +88,7 @@ def _abstract_eval(*operands: Any, graph: HeldGraph) -> tuple[list[Any], set[Any
 
 
 def varying_like(operands: Sequence[Any], results: list[ShapedArray]) -> list[ShapedArray]:
-    """Abstract results with the mesh axes that JAX's types name.
+    """Return abstract results with the mesh axes that are part of JAX's types.
 
     Inside jax.shard_map they vary over the axes of the operands. Over a mesh in explicit mode a
     result has the sharding of an operand of the same shape.
@@ -113,9 +113,9 @@ def varying_like(operands: Sequence[Any], results: list[ShapedArray]) -> list[Sh
 def lower_graph(
     ctx: Any, operands: Sequence[Any], kinds: Sequence[Any], graph: Graph
 ) -> Sequence[Any]:
-    """Adds a graph's functions to the module that JAX is lowering and calls the main one.
+    """Add a graph's functions to the module that JAX is lowering, and call the main one.
 
-    Its operands are of JAX's abstract values `kinds`.
+    The operands have JAX's abstract values `kinds`.
     """
     module_context = ctx.module_context
     if not module_context.lowering_parameters.for_export:
@@ -152,22 +152,22 @@ def _check_axes(graph: Graph, text: str) -> None:
 
 
 def add_functions(module_context: mlir.ModuleContext, graph: Graph, prefix: str) -> Any:
-    """Adds a graph's functions, whose names begin with `prefix`, to a module; gives the main one.
+    """Add a graph's functions to a module, with `prefix` before their names; return the main one.
 
-    That one is public. Where side effects are ordered, it takes and gives a token.
+    The main one is public. If side effects are ordered, it takes and returns a token.
     """
     _check_depth(graph)
     effect = effect_of(graph)
     text = HostEmitter(module_context, prefix, effect is SIDE_EFFECT).module(graph.pruned())
     if "xf6E" in text or "<f6E" in text:
-        problem = "the program has 6-bit floats, which XLA does not run"
+        problem = "the program has 6-bit floats, which XLA does not support"
         advice = "Evaluate it in NumPy with mx.reference, or convert to a wider type."
         raise explain(TransformError, graph.name, problem, advice=advice)
     _check_axes(graph, text)
     parsed = ir.Module.parse(text, context=module_context.context)
     functions = list(parsed.body.operations)
     for function in functions:
-        # The operation moves: it belongs to JAX's module from here on.
+        # The operation moves to JAX's module, which owns it from here on.
         module_context.module.body.append(function)
         module_context.symbol_table.insert(function.operation)
         if effect is not None and effect is not SIDE_EFFECT:
@@ -175,7 +175,7 @@ def add_functions(module_context: mlir.ModuleContext, graph: Graph, prefix: str)
     return functions[0]
 
 
-# XLA:CPU's compiler ends the process, out of stack, from 184 computations within each other.
+# XLA:CPU's compiler overflows its stack at 184 nested computations, which ends the process.
 _MOST_LEVELS = 160
 
 
@@ -183,20 +183,20 @@ def _check_depth(graph: Graph) -> None:
     levels = _levels(graph)
     if levels > _MOST_LEVELS:
         problem = "loops and branches are nested deeper than XLA can compile"
-        details = [f"{levels} computations within each other; {_MOST_LEVELS} are possible"]
+        details = [f"{levels} nested computations; at most {_MOST_LEVELS} are supported"]
         advice = "Evaluate it in NumPy with mx.reference, or nest less."
         raise explain(NestingError, graph.name, problem, details, advice)
 
 
 @inner_first
 def _levels(graph: Graph) -> int:
-    """How many computations stand within each other in what XLA compiles."""
+    """Return how deeply computations are nested in the program that XLA compiles."""
     most = 0
     for step in graph.instructions:
         if step.op.is_plain:
             continue
         for called in step.op.computations:
-            # What XLA does not have, a scan, becomes a loop that calls a function.
+            # A scan, which XLA does not have, becomes a loop that calls a function.
             levels = {"call": 0 if called.is_inlined else 1, "while": 1, "conditional": 1}
             most = max(most, _levels(called) + levels.get(step.op.hlo_name, 2))
     return most
@@ -205,7 +205,7 @@ def _levels(graph: Graph) -> int:
 mlir.register_lowering(
     PROGRAM,
     lambda ctx, *operands, graph: lower_graph(ctx, operands, ctx.avals_in, graph.graph),
-    cacheable=False,  # a program is lowered once, and a wrapper around it would only cost time
+    cacheable=False,  # a program is lowered once, so a cached wrapper would only cost time
 )
 
 
@@ -222,14 +222,14 @@ def _run(*operands: Array, graph: HeldGraph) -> list[Array]:
 
 def _compiled(graph: Graph) -> Callable[..., list[Array]]:
     """Apply `jax.jit` to a program; JAX keeps it as long as the graph that keeps this function."""
-    # JAX keeps the function that it traces, so it must not refer to what the graph holds.
+    # JAX keeps the function that it traces, so it must not refer to the attributes of the graph.
     parts = graph.inputs, graph.instructions, graph.outputs, graph.name
     again = Graph(*parts, graph.annotations) if graph.annotations else part_of(*parts)
     return jax.jit(partial(bind_program, again))
 
 
 def bind_program(graph: Graph, *operands: ArrayLike, weak: Sequence[bool] = ()) -> list[Array]:
-    """Binds the primitive under JAX's current trace."""
+    """Bind the primitive under JAX's current trace."""
     if any(isinstance(operand, JaxTracer) for operand in operands):
         operands = varying_alike(tuple(told(graph, operands)))
     results = PROGRAM.bind(*operands, graph=held(graph, weak))
@@ -237,9 +237,9 @@ def bind_program(graph: Graph, *operands: ArrayLike, weak: Sequence[bool] = ()) 
 
 
 def varying_alike(operands: tuple[ArrayLike, ...]) -> tuple[ArrayLike, ...]:
-    """Operands that, inside jax.shard_map, vary over the same mesh axes.
+    """Make the operands vary over the same mesh axes inside jax.shard_map.
 
-    What a collective in the program makes equal everywhere counts as varying.
+    A result of a collective that is equal everywhere counts as varying.
     """
     varying = [jax.typeof(operand).mat.varying for operand in operands]
     axes = frozenset().union(*varying)
@@ -254,9 +254,9 @@ def varying_alike(operands: tuple[ArrayLike, ...]) -> tuple[ArrayLike, ...]:
 def run_graph(
     graph: Graph, operands: Sequence[ArrayLike], weak: Sequence[bool] = ()
 ) -> list[Array]:
-    """The results of a graph as JAX arrays, or JAX tracers where JAX is tracing.
+    """Return the results of a graph as JAX arrays, or JAX tracers while JAX is tracing.
 
-    Those that `weak` marks are weakly typed.
+    Results marked in `weak` are weakly typed.
     """
     if spans_devices(graph):
         return _run_in_parts(graph, operands, weak)
@@ -266,20 +266,20 @@ def run_graph(
 
 @inner_first
 def spans_devices(graph: Graph) -> bool:
-    """Whether an instruction of the program runs on several devices."""
+    """Return whether an instruction of the program runs on several devices."""
     return any(_is_apart(step) for step in graph.instructions if not step.op.is_plain)
 
 
 def _is_apart(step: Instruction) -> bool:
-    """Whether an instruction, or one of a program that it calls, runs on several devices."""
+    """Return whether an instruction, or one of a program that it calls, runs on several devices."""
     called = step.op.computations if isinstance(step.op, CallsProgram) else ()
     return isinstance(step.op, SpansDevices) or any(map(spans_devices, called))
 
 
 def _run_in_parts(graph: Graph, operands: Sequence[ArrayLike], weak: Sequence[bool]) -> list[Any]:
-    """The results of a program of which some instructions run on several devices.
+    """Return the results of a program in which some instructions run on several devices.
 
-    Those run between the programs of the others, one after the other.
+    These instructions run in order between the programs of the other instructions.
     """
     weakly = {value for value, flag in zip(graph.outputs, weak, strict=False) if flag}
     values = dict(zip(graph.inputs, operands, strict=True))
@@ -301,7 +301,7 @@ def _run_in_parts(graph: Graph, operands: Sequence[ArrayLike], weak: Sequence[bo
                 [v in weakly for v in step.results],
             )
             if isinstance(step.op, SpansDevices):
-                assert step.op.run is not None, "what spans devices runs by itself"
+                assert step.op.run is not None, "an operation that spans devices must define run"
                 outcome = step.op.run(*arguments)
                 outcome = (outcome,) if step.single else outcome
             else:
@@ -313,19 +313,19 @@ def _run_in_parts(graph: Graph, operands: Sequence[ArrayLike], weak: Sequence[bo
 class Traced(NamedTuple):
     """A function traced for JAX."""
 
-    graph: Graph  # takes the values in `read`, then the argument leaves that JAX traces
-    read: list[Any]  # traced values of enclosing functions
-    weak: list[bool]  # for each output whether it is weakly typed
+    graph: Graph  # takes `read`, then the traced argument leaves.
+    read: list[Any]  # values of enclosing functions.
+    weak: list[bool]  # whether each output is weakly typed
     tree: PyTreeDef  # the structure of the result
 
 
 def is_disabled() -> bool:
-    """Whether `jax.disable_jit` is in force."""
+    """Return whether `jax.disable_jit` is active."""
     return jax.config.jax_disable_jit  # type: ignore[attr-defined]  # JAX has it
 
 
 def types_name_axes() -> bool:
-    """Whether JAX's types name mesh axes: over a mesh in explicit mode, and in jax.shard_map."""
+    """Return whether JAX's types have mesh axes: in explicit mode, and in jax.shard_map."""
     return any(kind is not AxisType.Auto for kind in jax.sharding.get_abstract_mesh().axis_types)
 
 
@@ -334,8 +334,8 @@ def stage_for_jax(
 ) -> Callable[..., PyTree]:
     """Wrap a function for JAX: our traces see its operations, JAX sees one primitive.
 
-    If `is_stepped` is true, JAX sees the operations one by one under `jax.disable_jit`, and where
-    its types name mesh axes, which our graphs do not hold.
+    With `is_stepped`, JAX sees single operations under `jax.disable_jit`. It also does if its
+    types have mesh axes, which our graphs cannot represent.
     """
     name = getattr(function, "__name__", "function")
     traced = partial(_traced, function, name)
@@ -352,7 +352,7 @@ def stage_for_jax(
             ref = getattr(error, "ref", None)
             if ref is None:
                 raise
-            # The function has used a mutable array that it closes over: it is traced again.
+            # The function has used a mutable array from its closure, so it is traced again.
             return bridge().run_with_refs(stage_for_jax, function, leaves, tree, [ref])
         operands = [x for x in leaves if isinstance(x, JaxTracer) and not is_float0(x)]
         outputs = run_graph(program.graph, [*program.read, *operands], program.weak)
@@ -361,16 +361,17 @@ def stage_for_jax(
     staged.__name__ = staged.__qualname__ = name
     marked: Any = staged
     marked.traced = traced
-    # As JAX marks its own primitives: with `jax.debug_nans` a NaN is an error that has its name;
-    # it is not called with arrays to find where the NaN was made, which `mx.debug_nans` says.
+    # JAX's own primitives have this mark: with `jax.debug_nans` a NaN raises an error with its
+    # name. The primitive is not called again to find the origin of the NaN, which `mx.debug_nans`
+    # reports.
     marked._apply_primitive = True
     return staged
 
 
 def traced_for_jax(traced: Any, leaves: list[Any], tree: PyTreeDef) -> Traced:
-    """What `stage_for_jax` traces by, for its arguments' leaves: JAX's tracers, or their kinds.
+    """Trace the function of `stage_for_jax` for leaves that are JAX tracers or abstract values.
 
-    It is remembered as long as JAX remembers what it traces.
+    The result is cached as long as JAX caches its own trace.
     """
     kinds = tuple([leaf.aval if isinstance(leaf, JaxTracer) else leaf for leaf in leaves])
     if all(isinstance(kind, ShapedArray) for kind in kinds):
@@ -385,7 +386,7 @@ def _traced_once(traced: Any, tree: PyTreeDef, kinds: tuple[object, ...], _: obj
 
 @weakref_lru_cache
 def _hoisted_once(traced: Any, tree: PyTreeDef, kinds: tuple[object, ...], watch: object) -> Traced:
-    """`_traced_once`, with the constants that are not printed among the values that it reads."""
+    """Trace like `_traced_once`; the program reads constants that are not printed as values."""
     program = _traced_once(traced, tree, kinds, watch)
     graph, literals = hoist_constants(program.graph)
     return program._replace(
@@ -394,10 +395,10 @@ def _hoisted_once(traced: Any, tree: PyTreeDef, kinds: tuple[object, ...], watch
 
 
 def jit_staged(staged: Callable[..., PyTree]) -> Callable[..., PyTree]:
-    """Apply `jax.jit` to what `stage_for_jax` returned, for functions that outlive JAX's traces.
+    """Apply `jax.jit` to a result of `stage_for_jax`, for functions that outlive JAX's traces.
 
-    If a jitted function is called under a trace of JAX without tracers, JAX's cache of compiled
-    programs gets an entry that refers to the trace. Such a call binds the program itself.
+    Under a JAX trace, a call of a jitted function without tracers would leave a reference to the
+    trace in JAX's cache of compiled programs. Such a call binds the program itself.
     """
     run, traced = jax.jit(staged), staged.traced  # type: ignore[attr-defined]  # it has one
 
@@ -409,7 +410,7 @@ def jit_staged(staged: Callable[..., PyTree]) -> Callable[..., PyTree]:
             return run(*operands)
         kinds = tuple(map(jax.typeof, leaves))
         program = _hoisted_once(traced, tree, kinds, state.watch)
-        if program.graph.meshes:  # only tracers tell JAX of the devices
+        if program.graph.meshes:  # JAX learns the devices only from tracers
             return run(*operands)
         outputs = run_graph(program.graph, [*program.read, *leaves], program.weak)
         return jax.tree_util.tree_unflatten(program.tree, outputs)
@@ -418,7 +419,7 @@ def jit_staged(staged: Callable[..., PyTree]) -> Callable[..., PyTree]:
 
 
 def forget_traces(staged: Any) -> None:
-    """Has what `stage_for_jax` gave traced anew."""
+    """Forget the traces of a result of `stage_for_jax`, so that it is traced anew."""
     _traced_once.evict_weakref(staged.traced)
 
 

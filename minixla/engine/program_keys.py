@@ -1,14 +1,14 @@
-"""What the key of compiled programs holds besides JAX's settings.
+"""Entries of the key of compiled programs besides JAX's settings.
 
-Both entries are made when the engine is loaded: an entry that is added later changes the key, and
-JAX compiles every function once more.
+Both entries are created when the engine is loaded: a later entry changes the key, and JAX
+compiles every function again.
 """
 
 import jax
 
 from minixla.legalize import registry
 
-#: Context manager: the mesh that specs without a mesh refer to.
+#: Context manager that sets the mesh for specs without a mesh.
 mesh_key = jax.make_user_context(default_value=None)
-# Which rules of legalization are switched off.
+# The legalization rules that are switched off.
 registry.key_of_programs[0] = jax.make_user_context(default_value=frozenset())

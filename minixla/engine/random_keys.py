@@ -1,4 +1,4 @@
-"""Typed random keys, which are JAX's: `jax.random.key` arrays, and tracers in programs.
+"""JAX's typed random keys: `jax.random.key` arrays, and their tracers in programs.
 
 `flatten` replaces each key of a pytree by its numbers, which are arrays. Unflattening converts the
 numbers back to keys.
@@ -25,10 +25,10 @@ from minixla.engine.structures import PyTreeDef, with_leaves
 from minixla.reference_evaluator.trace import ReferenceTracer
 from minixla.typing import Array, PyTree
 
-#: The classes of tracers; JAX looks classes up, not their bases.
+#: The classes of tracers; JAX looks up classes, not their bases.
 _WRAPPING = (ForwardTracer, ReverseTracer, LinearTracer, BatchTracer)
 TRACERS = (Tracer, GraphTracer, ReferenceTracer, *_WRAPPING)
-# Types of which no object is a key: mostly there are no others.
+# Types whose objects are never keys; most leaves have these types.
 _NO_KEYS = {
     *TRACERS,
     *(ArrayImpl, np.ndarray, DeclaredArray, bool, int, float, complex, str),
@@ -41,8 +41,8 @@ class KeyNumbers:
     """The numbers of a random key or an array of keys, which represent it in programs.
 
     Attributes:
-        data: the numbers, u32, those of each key along the last dimension.
-        dtype: JAX's type of such keys, `key<fry>`, `key<rbg>` or `key<urbg>`.
+        data: the numbers, u32; the last dimension has the numbers of one key.
+        dtype: JAX's key type: `key<fry>`, `key<rbg>` or `key<urbg>`.
     """
 
     __slots__ = ("__weakref__", "data", "dtype")
@@ -116,12 +116,12 @@ def _key_of_numbers(data: Array, dtype: Any) -> Array:
 
 @lru_cache(maxsize=64)
 def _key_rank(dtype: np.dtype) -> int:
-    """How many dimensions the numbers of one key have."""
+    """Return how many dimensions the numbers of one key have."""
     return len(jax.eval_shape(jax.random.key_data, jax.ShapeDtypeStruct((), dtype)).shape)
 
 
 def is_key(leaf: object) -> bool:
-    """Whether a leaf of a pytree is a key of JAX's, or an array of such."""
+    """Return whether a leaf of a pytree is a JAX key or an array of keys."""
     return not isinstance(leaf, (Tracer, type)) and _is_key_type(getattr(leaf, "dtype", None))
 
 
@@ -132,7 +132,7 @@ def _is_key_type(dtype: Any) -> bool:
 
 
 def as_key(numbers: Array, dtype: np.dtype) -> Array:
-    """Numbers as a key where `dtype` is the type of one; else as they are."""
+    """Convert numbers to a key if `dtype` is a key type; otherwise return them unchanged."""
     return KeyNumbers.tree_unflatten(dtype, (numbers,)) if _is_key_type(dtype) else numbers
 
 
@@ -150,14 +150,14 @@ def _is_ours(node: object) -> bool:
 
 
 def leaf_paths(tree: PyTree) -> list[tuple[Any, ...]]:
-    """Where in a pytree each leaf is that `flatten` gives (JAX: tree_flatten_with_path)."""
+    """Return the paths of the leaves that `flatten` returns (JAX: tree_flatten_with_path)."""
     listed = tree_util.tree_leaves_with_path(tree, is_leaf=_is_ours)
     return [path for path, _ in listed]
 
 
 @lru_cache(maxsize=4096)
 def key_ranks(structure: PyTreeDef) -> tuple[int, ...]:
-    """For each leaf how many of its last dimensions belong to a key; () where there are no keys."""
+    """Return for each leaf how many of its last dimensions belong to a key; () without keys."""
     data = structure.node_data()
     if data is not None and data[0] is KeyNumbers:
         return (_key_rank(data[1]),)
@@ -168,7 +168,7 @@ def key_ranks(structure: PyTreeDef) -> tuple[int, ...]:
 
 
 def shapes_of_members(structure: PyTreeDef, shapes: list[AnyShape]) -> list[AnyShape]:
-    """The shapes of the leaves of a structure as users see them: a key is a scalar."""
+    """Return the shapes of a structure's leaves as users see them: a key is a scalar."""
     ranks = key_ranks(structure)
     return [
         s.with_dimensions(s.dimensions[:-rank]) if rank and isinstance(s, Shape) else s

@@ -1,7 +1,7 @@
-"""Shardy's own passes, as jaxlib has them, over programs that are texts.
+"""Shardy's own passes, as provided by jaxlib, on programs in text form.
 
-A check of a pass that fails ends its process, and so does a pass in the wrong nesting. So they run
-in a process of their own, and `PASSES` says which of them go over functions.
+A failed check of a pass ends its process, and so does a pass in the wrong nesting. So they run
+in a separate process, and `PASSES` states which of them run on functions.
 """
 
 import re
@@ -18,28 +18,28 @@ from minixla.engine.readers import Refusal
 from minixla.engine.subprocesses import Helper, HelperDied
 from minixla.engine.text_positions import check_characters, located, refused_at
 
-# The process limits its own time; this is for one that sleeps.
+# The process limits its own CPU time; this limit is for a process that sleeps.
 _SECONDS = 3600.0
 _HELPER = Helper(str(Path(__file__).with_name("shardy_process.py")))
 _STEP = re.compile(r"\s*([\w-]+)\s*(?:\{([^{}]*)\}\s*)?(?:,|\Z)")
-# What a process writes that gives up, the telling words first.
+# The lines of a process that fails, most informative first.
 _LAST_WORDS = re.compile("Check failed.*"), re.compile("LLVM ERROR.*")
-_SYNTAX = "Give names of passes between commas, each with its options: NAME{OPTION=VALUE ...}."
+_SYNTAX = "Pass names of passes separated by commas, each with its options: NAME{OPTION=VALUE ...}."
 _REFUSED = (
-    "The program is MLIR's text in the dialects sdy, stablehlo, chlo and func: correct what stands "
-    "there; sdy's specification lists the rules of meshes, shardings and operations."
+    "The program is MLIR text in the dialects sdy, stablehlo, chlo and func: correct it at this "
+    "place; sdy's specification lists the rules of meshes, shardings and operations."
 )
-_DEADLY = "No program may do that to Shardy: correct it; if it is right, report it to the project."
-#: Of an option that chooses between strategies of propagation.
+_DEADLY = "No program should crash Shardy: correct it; if it is valid, report it to the project."
+#: The values of an option that selects a strategy of propagation.
 STRATEGIES = ("basic", "aggressive", "basic-then-aggressive")
 
 
 class Pass(NamedTuple):
     """A pass or a pipeline of passes."""
 
-    meaning: str  # what it does, in a line
-    is_of_functions: bool = False  # whether it goes over functions one by one, not over a module
-    options: Mapping[str, bool | str] = MappingProxyType({})  # with what they are if not given
+    meaning: str  # what it does, in one line
+    is_of_functions: bool = False  # whether it runs on each function instead of the module
+    options: Mapping[str, bool | str] = MappingProxyType({})  # with their defaults
 
 
 _DEBUGGING = {"debug-sharding-origins": False, "debug-propagation-edge-sharding": False}
@@ -49,37 +49,39 @@ _BY_STRATEGY = {**_PROPAGATION, "propagation-strategy": "aggressive"}
 _BY_PRIORITY = {**_BY_STRATEGY, "run-op-priority-propagation": True}
 _WHOLLY = {"dedup-functions-fully": False}
 
-#: What there is, by name.
+#: The available passes, by name.
 PASSES = {
     # Import.
     "sdy-import-pipeline": Pass("Prepares a program for propagation.", options=_WHOLLY),
     "sdy-lift-inlined-meshes": Pass("Names every mesh, and each mesh once."),
-    "sdy-remove-size-one-axes": Pass("Takes axes of size one out of shardings."),
+    "sdy-remove-size-one-axes": Pass("Removes axes of size one from shardings."),
     "sdy-propagate-sharding-from-func-to-call": Pass(
-        "Copies shardings of functions' results to calls that have none."
+        "Copies shardings of function results to calls without shardings."
     ),
     "sdy-constant-or-scalar-splitter": Pass(
-        "Gives every use of a constant, and of a broadcast scalar, a copy of its own."
+        "Gives every use of a constant or broadcast scalar its own copy."
     ),
     "sdy-explicit-gather-scatter-batching": Pass(
         "Makes batch dimensions of gathers and scatters explicit.", is_of_functions=True
     ),
     "sdy-manual-axes-cleanup": Pass(
-        "Mentions every manual axis in the shardings of manual computations, and sorts them."
+        "Lists every manual axis in the shardings of manual computations, in order."
     ),
-    "sdy-add-data-flow-edges": Pass("Puts an edge on every value that owns one."),
-    "sdy-add-func-data-flow-edges": Pass("Puts edges on functions' arguments and calls' results."),
+    "sdy-add-data-flow-edges": Pass("Adds a data-flow edge to every value that owns one."),
+    "sdy-add-func-data-flow-edges": Pass("Adds edges to function arguments and call results."),
     "sdy-apply-sharding-constraints": Pass(
-        "Copies closed constraints to what they constrain.", options=_DEBUGGING
+        "Copies closed constraints to the values that they constrain.", options=_DEBUGGING
     ),
-    "sdy-sharding-group-import": Pass("Unites sharding groups with common members, and checks."),
-    "sdy-flatten-call-graph": Pass("Gives every call a function of its own."),
+    "sdy-sharding-group-import": Pass(
+        "Merges sharding groups with common members, and checks them."
+    ),
+    "sdy-flatten-call-graph": Pass("Gives every call its own function."),
     "sdy-import-func-calls": Pass(
         "Turns calls into named computations.",
         options={"add-data-flow-edges-on-named-computations": True},
     ),
     "sdy-pre-order-funcs": Pass("Sorts functions, callers first."),
-    "sdy-inline-meshes": Pass("Writes meshes into shardings in place of their names."),
+    "sdy-inline-meshes": Pass("Replaces mesh names in shardings with the meshes."),
     # Propagation.
     "sdy-propagation-pipeline": Pass("Import, propagation and export.", options=_WHOLLY),
     "sdy-populate-op-sharding-rules": Pass(
@@ -87,13 +89,13 @@ PASSES = {
         is_of_functions=True,
         options={"conservative-propagation": False},
     ),
-    "sdy-basic-propagate": Pass("Propagates where nothing conflicts.", options=_PROPAGATION),
-    "sdy-aggressive-propagate": Pass("Propagates, and settles conflicts.", options=_BY_STRATEGY),
+    "sdy-basic-propagate": Pass("Propagates shardings without conflicts.", options=_PROPAGATION),
+    "sdy-aggressive-propagate": Pass("Propagates and resolves conflicts.", options=_BY_STRATEGY),
     "sdy-op-priority-propagate": Pass(
         "Propagates aggressively, through simple operations first.", options=_BY_PRIORITY
     ),
     "sdy-user-priority-propagate": Pass(
-        "Propagates by priorities of the user's, and of operations.", options=_BY_PRIORITY
+        "Propagates by user and operation priorities.", options=_BY_PRIORITY
     ),
     # Export.
     "sdy-export-pipeline": Pass(
@@ -112,19 +114,19 @@ PASSES = {
     ),
     "sdy-export-named-computations": Pass("Turns named computations into calls of functions."),
     "sdy-propagate-to-func-results": Pass(
-        "Gives functions' results the shardings of what is returned."
+        "Gives function results the shardings of the returned values."
     ),
     "sdy-unflatten-call-graph": Pass(
-        "Unites functions that are the same but for shardings.", options=_WHOLLY
+        "Merges functions that differ only in shardings.", options=_WHOLLY
     ),
     "sdy-insert-func-call-reshards": Pass(
-        "Reshards where calls and functions are sharded differently."
+        "Reshards if a call and its function are sharded differently."
     ),
     "sdy-constant-or-scalar-merger": Pass(
-        "Unites equal constants of equal sharding.", is_of_functions=True
+        "Merges equal constants with equal shardings.", is_of_functions=True
     ),
     "sdy-sink-data-flow-edges": Pass(
-        "Takes edges away, whose shardings go to the owners.",
+        "Removes edges and copies their shardings to the owners.",
         is_of_functions=True,
         options={
             "sink-debug-sharding-origins": False,
@@ -132,22 +134,22 @@ PASSES = {
         },
     ),
     "sdy-sink-func-data-flow-edges": Pass(
-        "Takes edges of functions' arguments and calls away.", is_of_functions=True
+        "Removes the edges of function arguments and calls.", is_of_functions=True
     ),
-    "sdy-remove-propagation-debug-info": Pass("Takes away what debugging options wrote."),
-    "sdy-remove-sharding-groups": Pass("Takes sharding groups away."),
+    "sdy-remove-propagation-debug-info": Pass("Removes the output of debugging options."),
+    "sdy-remove-sharding-groups": Pass("Removes sharding groups."),
     "sdy-sharding-constraint-to-reshard": Pass(
         "Turns constraints into reshards.", is_of_functions=True
     ),
     "sdy-update-non-divisible-input-output-shardings": Pass(
-        "Keeps of arguments' and results' shardings what divides their dimensions."
+        "Reduces argument and result shardings to axes that divide their dimensions."
     ),
     "sdy-remove-sub-axes-in-input-output-shardings": Pass(
-        "Takes parts of axes out of open dimensions of arguments and results."
+        "Removes parts of axes from open dimensions of arguments and results."
     ),
     "sdy-close-shardings": Pass("Closes every dimension, and drops replicated axes."),
     "sdy-insert-explicit-reshards": Pass(
-        "Reshards where an operation's operands and results are not sharded compatibly.",
+        "Reshards if the operands and results of an operation are incompatible.",
         is_of_functions=True,
         options={"enable-full-version": False},
     ),
@@ -157,57 +159,57 @@ PASSES = {
         options={"keep-redundant-reshards": False},
     ),
     "sdy-remove-all-gather-reduce-scatter-for-cmv1": Pass(
-        "Takes gathers and scatters away that XLA's collective matrix products contain.",
+        "Removes gathers and scatters that XLA's collective matrix products contain.",
         is_of_functions=True,
     ),
     "sdy-resolve-permutation-factors": Pass(
-        "Computes on shards what moves elements along a sharded dimension.",
+        "Computes operations that move elements along a sharded dimension on shards.",
         options={"enable-halo-exchange": True},
     ),
     "sdy-pad-for-divisibility": Pass(
-        "Pads dimensions that their shards do not divide.", is_of_functions=True
+        "Pads dimensions that are not divisible by their shards.", is_of_functions=True
     ),
     "sdy-convert-global-to-local": Pass(
-        "Makes the program of one device.",
+        "Creates the program of one device.",
         options={
             "per-dim-all-gather": False,
             "combine-multi-dimension-reduce-scatter": False,
             "enable-rgv3": False,
         },
     ),
-    "sdy-drop-sharding-rules": Pass("Takes sharding rules away.", is_of_functions=True),
-    "sdy-drop-sharding-and-mesh": Pass("Takes shardings and meshes away."),
-    # Of MLIR.
-    "canonicalize": Pass("Simplifies operations by their own patterns."),
+    "sdy-drop-sharding-rules": Pass("Removes sharding rules.", is_of_functions=True),
+    "sdy-drop-sharding-and-mesh": Pass("Removes shardings and meshes."),
+    # MLIR's own passes.
+    "canonicalize": Pass("Simplifies operations with their own patterns."),
     "cse": Pass("Computes equal values once."),
-    "inline": Pass("Puts functions in place of their calls."),
-    "symbol-dce": Pass("Takes functions and meshes away that nothing names."),
+    "inline": Pass("Replaces calls with the bodies of functions."),
+    "symbol-dce": Pass("Removes unused functions and meshes."),
 }
-#: What passes were called before.
+#: Former names of passes.
 RENAMED = {"sdy-constant-splitter": "sdy-constant-or-scalar-splitter"}
 
 
 def shardy_pass(text: str, pipeline: str, *, with_places: bool = False) -> str:
-    """A program after some of Shardy's passes, as MLIR prints it.
+    """Apply some of Shardy's passes to a program, and return it as printed by MLIR.
 
     Args:
-        text: a module, as MLIR's text.
-        pipeline: passes of `PASSES` between commas, such as `"sdy-basic-propagate"` or
+        text: a module, as MLIR text.
+        pipeline: passes of `PASSES` separated by commas, such as `"sdy-basic-propagate"` or
             `"sdy-op-priority-propagate{propagation-strategy=basic keep-sharding-rules=true}"`.
-            With none the program is read, verified and printed.
-        with_places: whether the result says where each operation stands in the text, or where the
-            text says that it stands.
+            If empty, the program is only read, verified and printed.
+        with_places: whether the result has the location of each operation: its position in the
+            text, or the location that the text states.
 
     Raises:
-        AttributeValueError: there is no such pass, or it has no such option.
-        ImportError_: the text is no program, or a pass refuses it, or dies of it.
+        AttributeValueError: unknown pass or option.
+        ImportError_: the text is not a program, or a pass rejects it or dies.
     """
     check_characters(text, partial(refused_at, _subject(pipeline), text, advice=_REFUSED))
     return _ask(pipeline, with_places, text)
 
 
 def passes_of(pipeline: str) -> str:
-    """The passes of a pipeline, with all their options, as MLIR prints it.
+    """Return the passes of a pipeline, with all their options, as printed by MLIR.
 
     Args:
         pipeline: see `shardy_pass`.
@@ -216,16 +218,16 @@ def passes_of(pipeline: str) -> str:
 
 
 def written_steps(pipeline: str) -> list[tuple[str, dict[str, str]]]:
-    """Names of passes between commas, each with its options, as they are written.
+    """Parse names of passes separated by commas, each with its options, without checking them.
 
     Raises:
-        AttributeValueError: something stands there that is neither.
+        AttributeValueError: the text has another form.
     """
     steps, position = [], 0
     while position < len(pipeline.rstrip()):
         match = _STEP.match(pipeline, position)
         if match is None:
-            problem = f"{pipeline[position:][:100].strip()!r} is no pass with options"
+            problem = f"{pipeline[position:][:100].strip()!r} is not a pass with options"
             raise explain(AttributeValueError, "shardy_pass", problem, (), _SYNTAX)
         position, name = match.end(), RENAMED.get(match[1], match[1])
         options = [option.partition("=") for option in (match[2] or "").split()]
@@ -234,13 +236,13 @@ def written_steps(pipeline: str) -> list[tuple[str, dict[str, str]]]:
 
 
 def steps_of(pipeline: str) -> list[tuple[str, dict[str, bool | str]]]:
-    """Names of passes between commas, each with its options.
+    """Parse names of passes separated by commas, each with its options.
 
     Args:
         pipeline: see `shardy_pass`.
 
     Raises:
-        AttributeValueError: there is no such pass, or it has no such option.
+        AttributeValueError: unknown pass or option.
     """
     steps = []
     for name, options in written_steps(pipeline):
@@ -251,11 +253,11 @@ def steps_of(pipeline: str) -> list[tuple[str, dict[str, bool | str]]]:
 
 
 def with_options(name: str, options: Mapping[str, object]) -> str:
-    """A pass with options, as `shardy_pass` takes it.
+    """Return a pass with options, in the form that `shardy_pass` takes.
 
     Args:
         name: a name of `PASSES`.
-        options: by name, with `_` or `-` between words; `True` stands for `true`.
+        options: values by name, with `_` or `-` between words; `True` means `true`.
     """
     stated = (
         f"{key.replace('_', '-')}={str(value).lower() if isinstance(value, bool) else value}"
@@ -269,12 +271,12 @@ def _subject(pipeline: str) -> str:
 
 
 def _ask(pipeline: str, with_places: bool, *texts: str) -> str:
-    """What the process replies."""
+    """Return the reply of the process."""
     request = _mlir_pipeline(pipeline), with_places
     try:
         reply, blocks = _HELPER.ask(request, _SECONDS, *map(str.encode, texts))
     except HelperDied as death:
-        problem = SLOW if death.is_slow else "its process is gone"
+        problem = SLOW if death.is_slow else "its process has ended"
         reply, blocks = {"problem": problem, "died": True, "said": str(death)}, []
     if not reply:
         return blocks[0].tobytes().decode()
@@ -287,12 +289,12 @@ def _ask(pipeline: str, with_places: bool, *texts: str) -> str:
 def _died(pipeline: str, refusal: Refusal) -> ImportError_:
     match = next(filter(None, (pattern.search(refusal.said) for pattern in _LAST_WORDS)), None)
     details = [match[0][:500]] if match else refusal.said.splitlines()[-1:]
-    problem = f"Shardy dies of the program: {refusal.problem}"
+    problem = f"Shardy crashes on the program: {refusal.problem}"
     return explain(ImportError_, _subject(pipeline), problem, details, _DEADLY)
 
 
 def _mlir_pipeline(pipeline: str) -> str:
-    """What MLIR calls a pipeline, with each pass in its nesting."""
+    """Return MLIR's form of a pipeline, with each pass in its nesting."""
     steps = []
     for name, options in steps_of(pipeline):
         step = with_options(name, options)
@@ -302,15 +304,15 @@ def _mlir_pipeline(pipeline: str) -> str:
 
 def _refuse_name(name: str) -> NoReturn:
     near = "".join(f"Did you mean {match}? " for match in get_close_matches(name, PASSES, 1, 0.8))
-    advice = f"{near}There are {', '.join(PASSES)}."
-    raise explain(AttributeValueError, "shardy_pass", f"there is no pass {name!r}", (), advice)
+    advice = f"{near}The passes are {', '.join(PASSES)}."
+    raise explain(AttributeValueError, "shardy_pass", f"unknown pass {name!r}", (), advice)
 
 
 def _checked(name: str, key: str, value: str) -> bool | str:
-    """The value of an option, after a look at it."""
+    """Check an option, and return its value."""
     options = PASSES[name].options
     if key not in options:
-        problem = f"there is no option {key!r}"
+        problem = f"unknown option {key!r}"
         advice = f"Its options are {', '.join(options)}." if options else "It has no options."
         raise explain(AttributeValueError, name, problem, (), advice)
     is_flag = isinstance(options[key], bool)
@@ -318,7 +320,7 @@ def _checked(name: str, key: str, value: str) -> bool | str:
     if key == "propagation-strategy":
         allowed = STRATEGIES
     if (allowed and value not in allowed) or not value:
-        advice = f"Give one of {', '.join(allowed)}." if allowed else "Give a directory."
+        advice = f"Pass one of {', '.join(allowed)}." if allowed else "Pass a directory."
         problem = f"{key} cannot be {value!r}"
         raise explain(AttributeValueError, name, problem, (), advice)
     return value == "true" if is_flag else value

@@ -1,8 +1,8 @@
-"""A process in which Shardy's passes run: a check of theirs that fails ends it.
+"""A process in which Shardy's passes run, because a failed check ends the process.
 
-Run as a script, by `shardy`. A request is MLIR's pipeline, whether the text is to have its places,
-and the text of a module; a reply is empty, with the text that the passes leave, or what becomes the
-arguments of `Refusal`. Without a module the pipeline is described.
+`shardy` runs it as a script. A request is MLIR's pipeline, whether the text gets locations, and
+the text of a module. A reply is empty, with the text after the passes, or has the arguments of
+`Refusal`. Without a module it describes the pipeline.
 """
 
 from typing import Any
@@ -15,14 +15,14 @@ from jax.interpreters.mlir import make_ir_context
 from minixla.core.shared_contexts import SharedContexts
 from minixla.engine.forks import limits, problem_of, serve_in_forks
 
-# What propagation over a healthy program needs, several times over: seconds, and bytes of memory.
+# Several times the seconds and bytes of memory that propagation over a valid program needs.
 _SECONDS, _SECONDS_PER_BYTE = 30.0, 2e-4
 _BYTES, _BYTES_PER_BYTE = 8 << 30, 4000
 
 
 def _new_context() -> Any:
     context = make_ir_context()
-    # The threads of the process that this one was forked from are not here.
+    # A fork does not have the threads of its parent.
     context.enable_multithreading(False)
     return context
 
@@ -43,7 +43,7 @@ def _answer(request: Any, arrays: list[np.ndarray]) -> tuple[dict[str, Any], lis
             passes.run(module.operation)
             text: Any = module.operation.get_asm(enable_debug_info=with_places)
             return {}, [text.encode()]
-    except Exception as error:  # whatever is wrong with the request, its sender is told
+    except Exception as error:  # the sender gets any error
         return problem_of(error), []
 
 

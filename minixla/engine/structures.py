@@ -1,4 +1,4 @@
-"""Compare and change pytree structures without building the containers that users define.
+"""Compare and change pytree structures without building users' containers.
 
 A user's container may accept only arrays, so it is never built from placeholders.
 """
@@ -39,7 +39,7 @@ def subtrees(prefix: PyTreeDef, whole: PyTreeDef) -> list[PyTreeDef]:
     if prefix == LEAF:
         return [whole]
     if prefix.node_data() != whole.node_data():
-        raise ValueError(f"{prefix} was given where the structure is {whole}")
+        raise ValueError(f"{prefix} is not a prefix of the structure {whole}")
     pairs = zip(prefix.children(), whole.children(), strict=False)
     if len(prefix.children()) != len(whole.children()):
         count = len(whole.children())
@@ -59,7 +59,7 @@ def with_leaves(structure: PyTreeDef, is_leaf: Callable[[type, Any], bool]) -> P
 
 
 def nodes(structure: PyTreeDef, is_wanted: Callable[[type, Any], bool]) -> list[Any]:
-    """Return None for each leaf, and the data of nodes where `is_wanted(kind, data)` is true."""
+    """Return None for each leaf, and the data of each node with `is_wanted(kind, data)`."""
     data = structure.node_data()
     if structure == LEAF:
         return [None]

@@ -1,4 +1,4 @@
-"""Processes that this one starts to help it; they end with it."""
+"""Helper processes, which end with this process."""
 
 import atexit
 import contextlib
@@ -34,15 +34,15 @@ class ForkedChild:
             words: the path of the script and its arguments.
             errors: the file descriptor that becomes the standard error of the child.
             unused: the file descriptor of the parent's end of their connection, which the child
-                closes: else it would not notice the death of the parent.
+                closes; otherwise it would not notice the death of the parent.
         """
         with warnings.catch_warnings():
-            # Python warns of the threads of this process: see `Helper.start_by_fork`.
+            # Python warns about the threads of this process: see `Helper.start_by_fork`.
             warnings.simplefilter("ignore")
             self.pid = os.fork()
         if self.pid == 0:
             _run_script(words, errors, unused)
-        with contextlib.suppress(OSError):  # the child did it, or has ended
+        with contextlib.suppress(OSError):  # the child has done it, or has ended
             os.setpgid(self.pid, self.pid)
         self.returncode: int | None = None
 
@@ -51,14 +51,14 @@ class ForkedChild:
         if self.returncode is None:
             try:
                 pid, status = os.waitpid(self.pid, os.WNOHANG)
-            except ChildProcessError:  # another thread was told, or SIGCHLD is ignored
+            except ChildProcessError:  # another thread has the status, or SIGCHLD is ignored
                 self.returncode = self.returncode or 0
             else:
                 self.returncode = os.waitstatus_to_exitcode(status) if pid else None
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Return the exit status when the process has ended; TimeoutExpired if it has not."""
+        """Return the exit status after the process has ended; raise TimeoutExpired otherwise."""
         end = math.inf if timeout is None else time.monotonic() + timeout
         while (status := self.poll()) is None:
             if time.monotonic() >= end:
@@ -92,21 +92,21 @@ _CHILDREN: weakref.WeakSet[Child] = weakref.WeakSet()
 
 
 def start_child(words: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
-    """`subprocess.Popen` in a group of its own: Ctrl-C is for us, who end our children."""
+    """Start `subprocess.Popen` in a new process group, so that Ctrl-C reaches only this process."""
     child = subprocess.Popen(words, process_group=0, **options)
     _CHILDREN.add(child)
     return child
 
 
 def end_child(child: Child) -> None:
-    """Ends a process at once, and those that it has started."""
+    """End a process and the processes that it has started."""
     with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
 
 
 def end_children() -> None:
-    """Ends all of them at once."""
+    """End all helper processes."""
     for child in list(_CHILDREN):
         if child.poll() is None:
             end_child(child)
@@ -115,7 +115,7 @@ def end_children() -> None:
 def send(
     stream: BufferedRWPair, number: int, message: object, blocks: Sequence[bytes] = ()
 ) -> None:
-    """Sends what can be pickled, under a number, and blocks of bytes as they are."""
+    """Send a picklable message under a number, and blocks of bytes unchanged."""
     pickle.dump((number, message, list(map(len, blocks))), stream)
     for block in blocks:
         stream.write(block)
@@ -123,7 +123,7 @@ def send(
 
 
 def receive(stream: Any) -> tuple[int, Any, list[np.ndarray]]:
-    """What `send` was given at the other end; EOFError or TimeoutError where nothing comes."""
+    """Return the arguments of `send` at the other end; raise EOFError or TimeoutError if none."""
     number, message, sizes = pickle.load(stream)
     blocks = [np.empty(size, np.uint8) for size in sizes]
     if any(stream.readinto(block) < len(block) for block in blocks):
@@ -132,14 +132,14 @@ def receive(stream: Any) -> tuple[int, Any, list[np.ndarray]]:
 
 
 def stream_to_parent() -> BufferedRWPair:
-    """In a process that helps: where it can `receive` requests and `send` replies."""
+    """Return the stream on which a helper process can `receive` requests and `send` replies."""
     return socket.socket(fileno=int(sys.argv[-1])).makefile("rwb")
 
 
 def module_path() -> str:
-    """Return the module search path of helper processes: this one's without the current folder.
+    """Return the module search path of helper processes: this process's without the current folder.
 
-    That one counts only if PYTHONPATH names it, or if this package is there and nowhere else.
+    The current folder stays if PYTHONPATH has it, or if only it contains this package.
     """
     here, package = os.path.realpath(os.curdir), os.path.realpath(Path(__file__).parents[1])
     named = [*filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
@@ -152,7 +152,7 @@ def module_path() -> str:
 
 
 class HelperDied(Exception):
-    """A process that helps did not answer; `is_slow` says whether it took too long."""
+    """Error for a helper process that did not answer; `is_slow` is true if it took too long."""
 
     def __init__(self, ending: str, is_slow: bool) -> None:
         super().__init__(ending)
@@ -160,10 +160,10 @@ class HelperDied(Exception):
 
 
 class Helper:
-    """A process that answers requests: started when first asked, and again when it has died."""
+    """A process that answers requests; it starts on the first request, and again after a death."""
 
-    # Python runs `words` in it: over `stream_to_parent` it can `receive` requests, and `send`
-    # replies of the same number.
+    # Python runs `words` in it; it can `receive` requests on `stream_to_parent`, and `send` replies
+    # with the same number.
     def __init__(self, *words: str) -> None:
         self._words = words
         self._child: Child | None = None
@@ -172,10 +172,10 @@ class Helper:
         atexit.register(self.stop)
 
     def ask(self, request: object, seconds: float, *blocks: bytes) -> tuple[Any, list[np.ndarray]]:
-        """The reply to a request, and its blocks of bytes; HelperDied where none comes."""
+        """Return the reply to a request and its blocks of bytes; raise HelperDied if none comes."""
         with self._lock:
             while True:
-                # A process that forked this one has started its own.
+                # A process that forked this one has started its own helper.
                 child = self._child
                 if child is None or self._owner != os.getpid() or child.poll() is not None:
                     self._start()
@@ -188,26 +188,26 @@ class Helper:
                     number, reply, arrays = receive(self._stream)
                 except (EOFError, OSError, pickle.UnpicklingError) as error:
                     raise HelperDied(self._end(1.0), isinstance(error, TimeoutError)) from error
-                except BaseException:  # an interrupt: a late reply may be cut in two
+                except BaseException:  # an interrupt: a late reply may be incomplete
                     self._end(0.0)
                     raise
                 if number == self._number:
                     return reply, arrays
-                # It has died of what it answered last: of this request it may have taken a part.
+                # It died after its last reply; it may have read part of this request.
                 self._end(0.0)
 
     def start_by_fork(self) -> None:
         """Start the process as a fork of this one, which has loaded most modules that it needs.
 
-        The caller guarantees that no thread of this process holds a lock, as is true before JAX
-        looks for devices. Without effect if the process runs, or on other systems than Linux.
+        The caller guarantees that no thread of this process holds a lock, which is true before JAX
+        looks for devices. It does nothing if the process runs, or on systems other than Linux.
         """
         with self._lock:
             if self._child is None and sys.platform == "linux":
                 self._start(by_fork=True)
 
     def stop(self) -> None:
-        """Ends the process; the next request starts another."""
+        """End the process; the next request starts another."""
         with self._lock:
             if self._child is not None and self._owner == os.getpid():
                 self._end(0.0)
@@ -217,7 +217,8 @@ class Helper:
         connection, remote = socket.socketpair()
         self._connection, self._stream = connection, connection.makefile("rwb")
         self._owner = os.getpid()
-        # A fork of JAX's threads would leave their locks held: by default it is a new program.
+        # A fork would keep the locks of JAX's threads locked, so by default a new program is
+        # started.
         with remote:
             words = [*self._words, str(remote.fileno())]
             if by_fork:
@@ -234,11 +235,11 @@ class Helper:
             )
 
     def _end(self, patience: float) -> str:
-        """Ends it, and tells how it ended and what it wrote since the last request."""
+        """End the process; return how it ended and what it wrote since the last request."""
         child, self._child = self._child, None
         assert child is not None
         self._connection.close()
-        with contextlib.suppress(OSError):  # it has something to send yet
+        with contextlib.suppress(OSError):  # data is still unsent
             self._stream.close()
         try:
             how = f"ended with status {child.wait(timeout=patience)}"

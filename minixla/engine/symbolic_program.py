@@ -13,7 +13,7 @@ from minixla.engine.jax_private import func, ir
 
 _PROGRAM = Primitive("minixla_symbolic_program")
 _PROGRAM.multiple_results = True
-# A function where it is defined, or called.
+# A function definition, or a call.
 _NAME = re.compile(r"((?:func\.func (?:public|private)|func\.call|decomposition =) @)")
 
 
@@ -24,7 +24,7 @@ def _results(*_: Any, text: str, results: Sequence[tuple[Any, Any]]) -> list[Any
 
 
 def _lowered(ctx: Any, *operands: Any, text: str, results: Any) -> Any:
-    """Add the functions of the text to JAX's module, and call the first."""
+    """Add the functions of the text to JAX's module, and call the first one."""
     del results
     module = ctx.module_context
     prefixes = (f"minixla_symbolic_{index}_" for index in count())

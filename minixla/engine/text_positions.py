@@ -1,4 +1,4 @@
-"""Errors about programs that are texts: the place, and what stands there."""
+"""Errors about programs in text form, with the position and the text there."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -9,13 +9,13 @@ from minixla.core.errors import ImportError_, explain
 _LOCATION = re.compile(r'"([^"]*)":(\d+):(\d+)')
 _SHOWN = 100
 _LONGEST_OPERATION = 1 << 16
-# What the line begins with that follows an operation.
+# The start of a line that follows an operation.
 _NEXT = re.compile(r'\s*(?:[%}^#!"@]|//|\w+\.\w|(?:return|call|module)\b|\Z)')
 _MARK = re.compile(r'"(?:[^"\\\n]|\\.)*+"?|//[^\n]*|->|[][(){}<>:\n]')
 
 
 def check_characters(text: str, refused: Callable[[int, str], ImportError_]) -> None:
-    """Raises what `refused` makes of the first character that no program has, and its place."""
+    """Raise the error of `refused` for the first character that no program may have."""
     if "\0" in text:
         raise refused(text.index("\0"), "a null character")
     try:
@@ -27,7 +27,7 @@ def check_characters(text: str, refused: Callable[[int, str], ImportError_]) -> 
 def refused_at(
     subject: str, text: str, at: int, problem: str, advice: str, details: Iterable[str] = ()
 ) -> ImportError_:
-    """The error for a place in a text; see `explain`."""
+    """Return the error for a position in a text; see `explain`."""
     line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
     place = f'"-":{line}:{column}'
     return located(subject, place, problem, details, advice, text)
@@ -36,7 +36,7 @@ def refused_at(
 def located(
     subject: str, location: Any, problem: str, details: Iterable[str], advice: str, source: str = ""
 ) -> ImportError_:
-    """An error that names a place of MLIR's; of `source` it shows the line and the types."""
+    """Return an error for a location of MLIR, with the line of `source` and the types there."""
     where, lines = "", []
     match = _LOCATION.search(str(location))
     if match is not None:
@@ -49,7 +49,7 @@ def located(
 
 
 def _shown(text: str, line: int, column: int) -> list[str]:
-    """The line of the text, cut to what a terminal shows, and the types if they stand beyond it."""
+    """Return the line of the text as a terminal shows it, and the types if they are cut off."""
     start = 0
     for _ in range(line - 1):
         start = text.find("\n", start) + 1
@@ -62,12 +62,12 @@ def _shown(text: str, line: int, column: int) -> list[str]:
     types = _types(text, start + column - 1)
     beyond = [f"types {types[: 2 * _SHOWN]}"] if types and types not in part else []
     details = [line for line in (part, *beyond) if line]
-    # As every terminal takes them.
+    # Escape characters that not every terminal can print.
     return [x.encode(errors="backslashreplace").decode().replace("\0", "\\0") for x in details]
 
 
 def _types(text: str, start: int) -> str:
-    """The types of the operation that begins at a position; nothing where there are none."""
+    """Return the types of the operation at a position; empty without types."""
     depth, colon = 0, -1
     for match in _MARK.finditer(text, start, start + _LONGEST_OPERATION):
         text_found = match[0]

@@ -1,6 +1,6 @@
-"""Legalization: a pass from graph to graph that replaces operations a platform gets wrong.
+"""Legalization: a pass that replaces operations that a platform computes incorrectly or slowly.
 
-Each platform has a package of rules, such as `minixla.legalize.cpu`, with one file for each topic.
+Each platform has a package of rules, such as `minixla.legalize.cpu`, with one file per topic.
 """
 
 from __future__ import annotations

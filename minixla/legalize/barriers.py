@@ -19,10 +19,10 @@ def on_hidden(operation: Operation, operands: Sequence[Any], *indices: int) -> A
 
 def type_of(operand: Value) -> Any:
     """Return the element type of an array."""
-    assert isinstance(operand.shape, Shape), "the operations of rules take arrays"
+    assert isinstance(operand.shape, Shape), "operands of rules must be arrays"
     return operand.shape.element_type
 
 
 def are_constants(operation: Operation, operands: Sequence[Value], target: Target) -> bool:
-    """Whether XLA may fold an operation."""
+    """Return whether XLA may fold an operation."""
     return all(map(target.is_constant, operands))

@@ -1,8 +1,8 @@
-"""Find the values of a graph that XLA may compute while it compiles, and their numbers if known.
+"""Find the values of a graph that XLA may compute during compilation, and their numbers if known.
 
 XLA folds operations on constants after it has inlined calls and removed loops of one iteration. Its
-simplifier turns `x - x`, `x * 0` and the like into constants. A value that is wrongly counted as a
-constant costs a barrier. A constant that is missed may make the result wrong.
+simplifier turns `x - x`, `x * 0` and similar expressions into constants. A value that is wrongly
+counted as a constant costs a barrier. A constant that is missed may make the result wrong.
 """
 
 from collections.abc import Sequence
@@ -30,11 +30,11 @@ def classes(names: str) -> tuple[type[Any], ...]:
     return tuple([operation_named(name, "minixla_ops") for name in names.split()])
 
 
-#: Operations that move, repeat or drop elements of their operand and change none.
+#: Operations that move, repeat or drop elements of their operand without changing them.
 MOVES = classes("Broadcast BroadcastInDim Reshape Transpose Rev Slice Copy")
 # If both operands are equal, XLA knows the result: 0, or the value of the comparison.
 _ALIKE = classes("Sub Xor Rem Eq Ne Ge Gt Le Lt")
-# An operand of zeros or of all ones, or a divisor of 1, decides the result.
+# An operand of zeros or ones, or a divisor of 1, determines the result.
 _ZERO, _ONES, _UNIT = classes("Mul And"), classes("Or"), classes("Rem")
 # Unsigned numbers are never below 0.
 _BOUNDED = (*classes("Min Max"), Comparison)
@@ -42,7 +42,7 @@ _SHIFTS = classes("ShiftLeft ShiftRightLogical")
 _PADS, _PARTS = classes("Pad ConcatInDim"), classes("Slice DynamicSlice Gather")
 # Limits on the evaluation of constants.
 _MOST_STEPS, _MOST_ELEMENTS = 24, 1 << 16
-# Operations that may be constants although some operands are not: on integers, and on all types.
+# Operations that may be constants although some operands are not: for integers, and for all types.
 _EXACT = frozenset(
     (*_ALIKE, *_ZERO, *_ONES, *_UNIT, *classes("Min Max"), *_SHIFTS, *Comparison.__subclasses__())
 )
@@ -55,8 +55,8 @@ class Fact(NamedTuple):
     """Facts about an input of a program, known from its call.
 
     Attributes:
-        is_constant: whether XLA may know the value while it compiles.
-        number: the bytes of the scalar that a constant repeats; bytes, since -0 equals +0.
+        is_constant: whether XLA may know the value during compilation.
+        number: the bytes of the scalar that a constant repeats; bytes, because -0 equals +0.
         notes: facts for rules about the value passed to the input, by name.
     """
 
@@ -127,9 +127,9 @@ class Constants:
         return arrays[value]
 
     def _may_be_short(self, value: Value) -> bool:
-        """Whether a value depends on few instructions and on no input.
+        """Return whether a value depends on few instructions and no input.
 
-        Most values depend on more, so this saves the time of visiting everything they depend on.
+        Most values depend on more instructions, so this saves a visit of all of them.
         """
         pending = [value]
         for _ in range(_MOST_STEPS):
@@ -160,7 +160,7 @@ class Constants:
             return None
 
     def __call__(self, value: Value) -> bool:
-        """Whether XLA may know the value while it compiles."""
+        """Return whether XLA may know the value during compilation."""
         flags_of, pending = self._known, [value]
         while pending:
             current = pending[-1]
@@ -197,19 +197,19 @@ class Constants:
 
 
 def _needs_all(step: Instruction) -> bool:
-    """Whether an instruction is a constant only if all operands are, as most are."""
+    """Return whether an instruction is a constant only if all operands are, which most are."""
     kind = type(step.op)
     if not step.op.is_plain or kind in _CHOICES:
         return False
     if kind not in _EXACT:
         return True
     shape = step.operands[0].shape
-    assert isinstance(shape, Shape), "these operations take arrays"
+    assert isinstance(shape, Shape), "operands of these operations must be arrays"
     return shape.element_type.is_inexact
 
 
 def _of_program(step: Instruction, flags: Sequence[bool], index: int) -> bool:
-    """Whether a result of a call, branch or loop is a constant although some operands are not."""
+    """Return whether a call, branch or loop has a constant result although some operands vary."""
     programs = step.op.computations
     if isinstance(step.op, While):
         body = step.op.body
@@ -238,7 +238,7 @@ def inputs_of(step: Instruction, program: int, facts: Sequence[Fact]) -> tuple[F
     """
     count = len(step.op.computations[program].inputs)
     if isinstance(step.op, RunsPrograms) and not isinstance(step.op, CallsProgram):
-        # Later iterations and other branches get other numbers.
+        # Later iterations and other branches have other numbers.
         facts = [fact._replace(number=None) for fact in facts]
     if len(facts) == count:
         return tuple(facts)
@@ -248,7 +248,7 @@ def inputs_of(step: Instruction, program: int, facts: Sequence[Fact]) -> tuple[F
 
 
 def _simplified(step: Instruction, flags: list[bool]) -> bool:
-    """Whether XLA's simplifier turns an instruction into a constant although an operand is not."""
+    """Return whether XLA's simplifier makes an instruction with a varying operand constant."""
     op, operands = step.op, step.operands
     shape = operands[0].shape
     if not isinstance(shape, Shape):
@@ -279,7 +279,7 @@ def _has_all_bits(value: Value) -> bool:
 
 
 def is_same(first: Value, second: Value, depth: int = _DEPTH) -> bool:
-    """Whether two values are computed in the same way, so that XLA merges them."""
+    """Return whether two values are computed in the same way, so that XLA merges them."""
     if first is second:
         return True
     one, other = first.instruction, second.instruction
@@ -295,7 +295,7 @@ def is_same(first: Value, second: Value, depth: int = _DEPTH) -> bool:
 
 
 def literal_of(value: Value) -> Literal | None:
-    """Return the constant whose elements a value holds, in any arrangement."""
+    """Return the constant whose elements a value consists of, in any arrangement."""
     moves: Any = MOVES
     while value.literal is None:
         step = value.instruction
@@ -314,12 +314,12 @@ def splat_of(value: Value) -> Any:
         return literal.scalar
     array = literal.array
     first = array.flat[0]
-    # By their bytes, as -0 equals +0.
+    # Compare bytes, because -0 equals +0.
     return first if array.tobytes() == first.tobytes() * array.size else None
 
 
 def _splat_array(value: Value) -> np.ndarray | None:
-    """Return the numbers of a constant that repeats one, of any size; None for other values."""
+    """Return the array of a constant that repeats one number; None for other values."""
     number = splat_of(value)
     if number is None or not isinstance(value.shape, Shape):
         return None
@@ -333,13 +333,13 @@ def distinct(array: np.ndarray) -> np.ndarray:
 
 
 def _is_known(literal: Literal) -> bool:
-    """Whether the numbers are in this process's memory, and few enough to read."""
+    """Return whether the numbers are in this process's memory, and few enough to read."""
     is_host = isinstance(literal.data, np.ndarray)
     return is_host and (literal.is_splat or literal.shape.size <= _MOST_ELEMENTS)
 
 
 def holds_only(value: Value, number: Any) -> bool:
-    """Whether a value is a constant that repeats one number."""
+    """Return whether a value is a constant that repeats one number."""
     repeated = splat_of(value)
     return repeated is not None and bool(repeated == number)
 

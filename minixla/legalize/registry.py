@@ -17,7 +17,7 @@ from minixla.core.operation import Operation
 from minixla.core.state import held, state
 from minixla.core.tracing import default_trace
 
-#: Names of platforms by alias.
+#: Platform names by alias.
 _ALIASES = {"gpu": "cuda"}
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 #: The packages of rules: `common` has the rules of several platforms.
@@ -33,10 +33,10 @@ class Target(NamedTuple):
         for_export: whether the program is written to a file and may run on another machine.
         calls_kernels: whether the program may call compiled code of this package.
         is_constant: `is_constant(value)`: whether a value of the graph depends on no input, so that
-            XLA may compute it while compiling. The pass fills it in for each graph.
+            XLA may compute it during compilation. The pass sets it for each graph.
         array: `array(value)`: the numbers of a constant, or None if they are not known.
-        note: `note(value, name)`: the result of the function in `NOTES` for the value that an input
-            of a called program stands for.
+        note: `note(value, name)`: the result of the function in `NOTES` for the value that is
+            passed to an input of a called program.
     """
 
     platform: str
@@ -48,7 +48,7 @@ class Target(NamedTuple):
     note: Callable[[Value, str], Any] = lambda value, name: None
 
 
-#: Values of the graph for conditions, traced values for rules.
+#: Values of the graph for conditions; traced values for rules.
 Operands = Sequence[Any]
 #: `when(operation, operands, target)`: whether a rule applies.
 Condition = Callable[[Any, Operands, Target], bool]
@@ -64,7 +64,7 @@ class Rule:
         operations: the classes of operations.
         element_types: the element types of the first operand, or of a constant; None for all.
         folds: whether the reference computes the result if the numbers of all operands are known.
-        reads_graph: whether `replace` reads the graph's values behind its operands.
+        reads_graph: whether `replace` reads the graph's values that its operands come from.
         when: whether it applies to an operation and its operands.
         replace: `replace(operation, operands, target)` applies other operations to the operands,
             which are traced values, and returns the result (or tuple of results).
@@ -80,7 +80,7 @@ class Rule:
     replace: Callable[..., Any]
 
 
-#: `note(value, target)` by name: facts about values that rules also need within called programs.
+#: Functions `note(value, target)` by name: facts about values that rules need in called programs.
 NOTES: dict[str, Callable[[Value, Target], Any]] = {}
 
 #: Rules by operation and by the element type of the first operand, if it is an array.
@@ -105,7 +105,7 @@ def legalize(
 
     The function takes the operation, its operands as traced values, and the target. It returns the
     result (or tuple of results) that it computes with other operations. The pass does not apply a
-    rule to the instructions that the same rule makes. Reducers are left as they are.
+    rule to the instructions that the same rule creates. Reducers are not changed.
 
     Args:
         operations: a class of operations, or several.
@@ -115,16 +115,17 @@ def legalize(
         folds: whether the pass computes the result with the operation's `reference` rule if the
             numbers of all operands are known: for operations that XLA folds incorrectly.
         reads_graph: whether the function reads constants (`target.array(operand)`) or the graph's
-            values behind its operands. All other replacements are cached by operation and shapes.
+            values that its operands come from. Other replacements are cached by operation and
+            shapes.
         when: `when(operation, operands, target)` returns whether the rule applies; default: always.
             Operands are Values of the graph: `literal` is a constant's value, `instruction` the
             producer.
 
     Returns:
-        A decorator that returns the function as it is.
+        A decorator that returns the function unchanged.
 
     Raises:
-        ValueError: the platform has a rule with the name of the function.
+        ValueError: the platform already has a rule with the name of the function.
 
     Example:
         >>> from minixla.legalize import legalize
@@ -140,7 +141,9 @@ def legalize(
         for each in platforms:
             rules = _RULES.setdefault(each, {})
             if name in rules:
-                raise ValueError(f"the platform {each} has a rule named {name}; choose another")
+                raise ValueError(
+                    f"the platform {each} already has a rule named {name}; choose another name"
+                )
             rules[name] = Rule(name, each, kinds, *given)
         _table.cache_clear()
         return replace
@@ -149,14 +152,14 @@ def legalize(
 
 
 def platform_of(name: str) -> str:
-    """Return the name under which rules know a platform.
+    """Return the name of a platform in the tables of rules.
 
     Raises:
         AttributeValueError: the platform is unknown.
     """
     platform = _ALIASES.get(name, name)
     if platform not in PLATFORMS:
-        advice = f"Give one of {', '.join([*PLATFORMS, *_ALIASES])}."
+        advice = f"Pass one of {', '.join([*PLATFORMS, *_ALIASES])}."
         problem = f"unknown platform {name!r}"
         raise explain(AttributeValueError, "platform", problem, advice=advice)
     return platform
@@ -236,7 +239,7 @@ def disabled(
         Array([161], dtype=uint8)
     """
     names = _names(platform, rule)
-    default_trace()  # the engine fills in the hook
+    default_trace()  # the engine sets the hook
     off = state.disabled_rules | {(platform_of(platform), name) for name in names}
     with held("disabled_rules", off), key_of_programs[0](off):
         yield
@@ -251,6 +254,6 @@ def _names(platform: str, rule: Any) -> list[str]:
     unknown = [name for name in names if name not in rules]
     if unknown:
         problem = f"{platform} has no rule {unknown[0]!r}"
-        advice = f"Give one of {', '.join(rules) or 'none'}; or leave it out for all rules."
+        advice = f"Pass one of {', '.join(rules) or 'none'}; or omit it for all rules."
         raise explain(AttributeValueError, "disabled", problem, advice=advice)
     return names

@@ -1,4 +1,4 @@
-"""The pass from graph to graph: apply rules to instructions and to the programs they run."""
+"""The pass that applies rules to the instructions of a graph and to the programs that they run."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
@@ -19,13 +19,13 @@ from minixla_ops.programs.call import Call
 from minixla_ops.programs.lowering import kept, without_lines
 from minixla_ops.programs.runs_programs import RunsPrograms
 
-# The minimum number of instructions of a replacement that is called, not copied. Calls of shorter
-# ones take longer: MLIR verifies a module with several functions on several threads.
+# The minimum number of instructions of a replacement that is called instead of copied. For shorter
+# ones calls take longer, because MLIR verifies a module with several functions on several threads.
 _CALLED = 16
 
 
 def legalized(graph: Graph, target: Target, inputs: Sequence[Fact] = ()) -> Graph:
-    """Return the program that XLA receives for a platform: `graph` if no rule applies.
+    """Return the program that XLA receives for a platform; it is `graph` if no rule applies.
 
     Results are cached with the graph, for each target and set of enabled rules.
 
@@ -45,7 +45,7 @@ def legalized(graph: Graph, target: Target, inputs: Sequence[Fact] = ()) -> Grap
     key_of_facts = (*key, facts)
     if key_of_facts not in graph.memo:
         legalized_graph = _Pass(graph, facts, target, table).run().pruned()
-        # The graph is legalized already, perhaps for other facts about its inputs.
+        # The graph is already legalized, perhaps with other facts about its inputs.
         legalized_graph.memo[(*key, "seen") if legalized_graph is graph else key] = True
         graph.memo[key_of_facts] = legalized_graph
     return graph.memo[key_of_facts]
@@ -66,7 +66,7 @@ def _key(target: Target) -> tuple[Any, ...]:
 
 
 class _Pass:
-    """Rewrites one graph."""
+    """The rewriting of one graph."""
 
     def __init__(
         self,
@@ -99,12 +99,12 @@ class _Pass:
         return Graph(graph.inputs, self.instructions, outputs, graph.name, notes, paths)
 
     def all(self, values: Iterable[Value]) -> tuple[Value, ...]:
-        """Return the new values for values of the old graph."""
+        """Map values of the old graph to values of the new one."""
         get = self.values.get
         return tuple([get(value, value) for value in values])
 
     def add(self, step: Instruction, operands: tuple[Value, ...], used: tuple[Rule, ...]) -> None:
-        """Add an instruction, or its replacement by the rules that are not used yet."""
+        """Add an instruction, or its replacement by rules that are not used yet."""
         op = step.op
         if not op.is_plain:
             op = self._with_programs(step, operands)
@@ -114,7 +114,7 @@ class _Pass:
                 if rule not in used and rule.when(op, operands, self.target):
                     self._apply(rule, op, step, operands, used)
                     return
-        if op is not step.op or operands != step.operands:  # values are equal if they are the same
+        if op is not step.op or operands != step.operands:  # values are compared by identity
             made = step.again(operands, op)
             self.values.update(zip(step.results, made.results, strict=True))
             step = made
@@ -150,13 +150,13 @@ class _Pass:
         self.values.update(zip(step.results, results, strict=True))
 
     def _may_change(self, step: Instruction) -> bool:
-        """Whether an instruction runs programs, or whether rules exist for it."""
+        """Return whether an instruction runs programs, or has rules."""
         by_type = self.table.get(type(step.op))
         has_rules = by_type is not None and _type_of(step) in by_type
         return has_rules or isinstance(step.op, RunsPrograms)
 
     def _is_by_shapes(self, operands: Sequence[Value]) -> bool:
-        """Whether a program for any operands with these facts serves as the replacement."""
+        """Return whether one replacement serves all operands with these facts."""
         are_distinct = 0 < len(operands) == len(set(operands))
         return are_distinct and not any(
             splat_of(operand) is None and self.target.array(operand) is not None
@@ -197,7 +197,9 @@ class _Pass:
         by_identity: dict[int, Graph] = {}
         for number, program in enumerate(op.computations):
             after = inputs_of(step, number, facts)
-            _, before = inputs.get(id(program), (program, after))  # several branches may share it
+            _, before = inputs.get(
+                id(program), (program, after)
+            )  # several branches may share the program
             merged = tuple([a | b for a, b in zip(before, after, strict=True)])
             inputs[id(program)] = program, merged
         with nested():
@@ -257,7 +259,7 @@ def _legalized_replacement(
 
 
 def _type_of(step: Instruction) -> ElementType | None:
-    """Return the element type by which rules are looked up."""
+    """Return the element type of the rule table for an instruction."""
     values = step.operands or step.results
     return getattr(values[0].shape, "element_type", None) if values else None
 

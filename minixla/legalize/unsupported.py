@@ -1,4 +1,4 @@
-"""The element types for which XLA has no code on a platform, by operation."""
+"""The element types that XLA does not support on a platform, by operation."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from minixla.core.operation import Operation
 from minixla.core.shapes import AnyShape, Shape
 from minixla.legalize.constants import classes
 
-#: For all operations.
+#: Types for all operations.
 _BY_PLATFORM = {"tpu": {"c128", "s2", "u2"}}
-#: For some operations; `any` stands for all types.
+#: Types for some operations; `any` means all types.
 _UNSUPPORTED = {
     "tpu": {
         "DotGeneral RaggedDot ScaledDot": "s64 u64",
@@ -26,7 +26,7 @@ _UNSUPPORTED = {
         "Schur": "any",
     },
 }
-#: The same for operations on several arrays, such as a sort by keys.
+#: Types for operations on several arrays, such as a sort by keys.
 _UNSUPPORTED_TOGETHER = {"cuda": {"Reduce Sort": "s4 u4"}}
 
 
@@ -34,7 +34,7 @@ _UNSUPPORTED_TOGETHER = {"cuda": {"Reduce Sort": "s4 u4"}}
 def unsupported_types(
     operation: type[Operation], platform: str, is_of_several: bool = False
 ) -> tuple[str, ...]:
-    """Return the types for which XLA has no code for this operation, by name; `any` for all.
+    """Return the types that XLA does not support for this operation, by name; `any` for all.
 
     Args:
         operation: the class of the operation.
@@ -53,7 +53,7 @@ def unsupported_types(
 def unsupported_type(
     operation: type[Operation], platform: str, shapes: tuple[AnyShape, ...], is_of_several: bool
 ) -> str | None:
-    """Return an element type of the shapes for which XLA has no code; `any`; or None."""
+    """Return an element type of the shapes that XLA does not support; `any`; or None."""
     own = {str(shape.element_type) for shape in shapes if isinstance(shape, Shape)}
     types = {*unsupported_types(operation, platform, is_of_several)}
     types |= _BY_PLATFORM.get(platform, set())

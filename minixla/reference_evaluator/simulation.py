@@ -1,8 +1,8 @@
-"""Many processes in one: threads that take turns, meet in collectives and pass values on channels.
+"""Simulated processes: threads that take turns, meet in collectives and pass values on channels.
 
-One thread a process, of which one runs at a time, until it must wait; then the first process, in
-the order of replicas and partitions, goes on that need not wait any more. So runs are
-deterministic, and a deadlock is where nobody can go on. Ctrl-C ends all of them.
+Each process is a thread, and one thread runs at a time until it must wait. Then the first process
+that can continue runs, in the order of replicas and partitions. So runs are deterministic, and in
+a deadlock no process can continue. Ctrl-C ends all processes.
 """
 
 import ctypes
@@ -19,19 +19,19 @@ from minixla.core.source import Source, find_source
 from minixla.core.state import state
 from minixla_ops.collectives.processes import Meeting, Process, ProcessId, running_on
 
-# How long threads have to end when the user has interrupted a simulation.
+# Seconds in which threads must end after the user has interrupted a simulation.
 _SECONDS = 1.0
 
 
 class _Cancelled(SystemExit):
-    """Ends a process's thread: no `except Exception` catches it, and nobody is told."""
+    """Exception that ends a process's thread silently; `except Exception` does not catch it."""
 
 
 Program = Callable[[], Any]
 
 
 class _Waiting(NamedTuple):
-    """What a process waits for: a clause, and the processes, where they are known."""
+    """The reason why a process waits: a description, and the other processes if they are known."""
 
     is_over: Callable[[], bool]
     subject: str
@@ -42,7 +42,7 @@ class _Waiting(NamedTuple):
 
 @dataclass
 class _Gathering:
-    """A meeting: the first to come, the values of those that have, what these make."""
+    """A collective in progress: the first process to arrive, the values so far, and the result."""
 
     first: str
     signature: Hashable
@@ -52,7 +52,7 @@ class _Gathering:
 
 @dataclass(eq=False)
 class _Transfer:
-    """One half of a transfer; it is done when it has met the other half."""
+    """One half of a transfer; it is done when it is matched with the other half."""
 
     process: Process
     channel: int
@@ -83,19 +83,19 @@ class _Simulated(Process):
         return not self.is_done and (self.waiting is None or self.waiting.is_over())
 
     def run(self) -> None:
-        """The thread: the program, once it is this process's turn."""
+        """Run the program in the thread when it is this process's turn."""
         self.turn.acquire()
         try:
             if not self.simulation.is_cancelled:
                 with running_on(self):
                     self.result = self.program()
-        except BaseException as error:  # the simulation raises it again, in its own thread
+        except BaseException as error:  # the simulation raises it again in its own thread
             self.error = error
         self.is_done = True
         self.simulation.idle.release()
 
     def wait(self, *waiting: Any) -> None:
-        """Lets others run until the wait is over, see _Waiting."""
+        """Let other processes run until the wait is over; for the arguments see _Waiting."""
         self.waiting = _Waiting(*waiting)._replace(source=state.source or find_source())
         self.simulation.idle.release()
         self.turn.acquire()
@@ -109,10 +109,12 @@ class _Simulated(Process):
         here = f"{self.name}, at {state.source or find_source()}"
         gathering = gatherings.setdefault(key, _Gathering(here, signature))
         if gathering.signature != signature:
-            problem = "processes that meet have different operands or attributes"
+            problem = "processes of one collective must have equal operands and attributes"
             details = [f"{gathering.first}: {gathering.signature}", f"{self.name}: {signature}"]
-            advice = "The n-th use by each member of a group is one collective: all must make the "
-            advice += "same calls in the same order; give unrelated ones different channels."
+            advice = (
+                "The n-th call by each member of a group is one collective, so all must make the "
+            )
+            advice += "same calls in the same order; use different channels for unrelated calls."
             raise explain(ShapeError, subject, problem, details, advice)
         values = gathering.values
         values[self.id] = value
@@ -140,8 +142,8 @@ class _Simulated(Process):
         return self._started(_Transfer(self, channel, False, *received), from_host)
 
     def _started(self, transfer: _Transfer, with_host: bool) -> int:
-        """The number by which a transfer is finished; not 0, which is that of none."""
-        # It is done when it meets its other half, the oldest of another process.
+        """Return the request number that finishes a transfer; it is never 0."""
+        # It is done when it is matched with its other half, the oldest of another process.
         halves, channel = self.simulation.halves, transfer.channel
         others = () if with_host else halves[channel, not transfer.is_send]
         partner = next((other for other in others if other.process is not self), None)
@@ -164,13 +166,13 @@ class _Simulated(Process):
     def _finish(self, request: int, subject: str, awaited: str) -> _Transfer:
         transfer = self.simulation.transfers.pop(request)
         if not transfer.is_done:
-            # Who is meant to be at the other end, nobody has said.
+            # The other end of a transfer is not known in advance.
             self.wait(lambda: transfer.is_done, subject, f"{awaited} {transfer.channel}")
         return transfer
 
     def next_infeed(self) -> Any:
         if not self.infeed:
-            awaited = f"for an item of its infeed, whose {self.item_count} items have been read"
+            awaited = f"for an item of its infeed, after reading all {self.item_count} items"
             self.wait(lambda: False, "infeed", awaited)
         return super().next_infeed()
 
@@ -185,11 +187,11 @@ class Simulation:
 
     def __init__(self, programs: Sequence[Program], columns: int, infeeds: Any, host: Any) -> None:
         self.partition_count, self.count = columns, len(programs)
-        self.host = host  # what it holds by channel: to be received from it, or sent to it
+        self.host = host  # its values by channel: to be received from it, or sent to it
         self.is_cancelled = False
         self.idle = threading.Semaphore(0)  # the running process releases it, to wait or at its end
         self.gatherings: dict[Hashable, _Gathering] = {}
-        #: By channel, and whether they are sends: halves that have not met another.
+        #: Unmatched halves by channel and whether they are sends.
         self.halves: dict[tuple[int, bool], list[_Transfer]] = defaultdict(list)
         self.transfers: dict[int, _Transfer] = {}
         self.numbers = count(1)
@@ -197,7 +199,7 @@ class Simulation:
         self.processes = [_Simulated(self, n, *pair) for n, pair in enumerate(pairs)]
 
     def run(self) -> list[Any]:
-        """The results of all processes, partitions innermost, or the first error of one."""
+        """Return all results, partitions innermost, or raise the first error of a process."""
         try:
             while ready := next((process for process in self.processes if process.can_run), None):
                 if not ready.thread.ident:
@@ -217,11 +219,13 @@ class Simulation:
         return [process.result for process in self.processes]
 
     def _end_threads(self) -> None:
-        """Ends the processes that wait; the others of a simulation have ended."""
+        """End the processes that wait; the other processes of the simulation have ended."""
         self.is_cancelled = True
         try:
             for process in self._running():
-                while process.thread.is_alive():  # it may catch what ends it, and wait again
+                while (
+                    process.thread.is_alive()
+                ):  # it may catch the exception that ends it, and wait again
                     process.turn.release()
                     process.thread.join(0.05)
         except KeyboardInterrupt as interrupt:
@@ -229,17 +233,17 @@ class Simulation:
             raise
 
     def _interrupt_threads(self, interrupt: KeyboardInterrupt) -> None:
-        """Ends all processes, those that compute too: what they run next in Python raises."""
+        """End all processes, including those that compute: the next Python code in them raises."""
         self.is_cancelled = True
         until = time.monotonic() + _SECONDS
         while (running := self._running()) and time.monotonic() < until:
             for process in running:
-                # In its thread it is raised when that next runs Python.
+                # The thread raises it when it next runs Python code.
                 number = ctypes.c_ulong(process.thread.ident or 0)
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(number, ctypes.py_object(_Cancelled))
                 process.turn.release()
                 process.thread.join(0.01)
-        # They end as soon as they return to Python, and until then keep nobody from leaving it.
+        # They end when they return to Python; until then they must not block the exit.
         self.processes = [process for process in self.processes if process not in running]
         for process in running:
             interrupt.add_note(f"{process.name} of mx.simulate is in a function that is not Python")
@@ -261,7 +265,9 @@ class Simulation:
             text = f"{process.name} waits in {waiting.subject} {waiting.awaited}"
             text += f" for {'; '.join(awaited)}" if awaited else ""
             given.append(f"{text}; called at {waiting.source}")
-        problem = f"{len(given)} of {self.count} processes wait for ever"
+        problem = f"{len(given)} of {self.count} processes wait forever"
         advice = "All members of a group must make the same collective calls, in the same order, "
-        advice += "equally often; each recv needs a send of another process on its channel."
+        advice += (
+            "and equally many times; each recv needs a send of another process on its channel."
+        )
         return explain(DeadlockError, "simulate", problem, given, advice)

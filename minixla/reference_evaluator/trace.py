@@ -1,6 +1,6 @@
-"""The trace that evaluates operations by their reference rules, in NumPy.
+"""The trace that evaluates operations by their reference rules in NumPy.
 
-What `mx.reference(f, precision="float64")` computes with are programs in double.
+`mx.reference(f, precision="float64")` evaluates programs in double precision.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from minixla_ops.dump_only.operations import Bitcast
 from minixla_ops.elementwise.conversion import BitcastConvertType, ConvertElementType
 from minixla_ops.programs.runs_programs import SpansDevices
 
-# Operations that depend on how types represent values. They run in the declared types even where
-# everything else runs in double.
+# Operations that depend on the representation of their types. They run in the declared types even
+# if everything else runs in double precision.
 _READ_BITS = (Bitcast, BitcastConvertType)
 
 
 class ReferenceTracer(tracers.Tracer):
-    """An array (or token) held in NumPy, with the element type it is declared to have."""
+    """An array (or token) in NumPy, with its declared element type."""
 
     __slots__ = ("data",)
 
@@ -45,12 +45,12 @@ class ReferenceTracer(tracers.Tracer):
         return self.data
 
     def to_concrete_value(self) -> Any:
-        """Return the value, which is known."""
+        """Return the value, which is always known."""
         return self.data
 
 
 class ReferenceTrace(Trace):
-    """Evaluates operations at once, in NumPy: in declared types, or floats in double."""
+    """A trace that evaluates operations immediately in NumPy, as declared or in double."""
 
     transformation = "reference"
     __slots__ = ("widen",)
@@ -62,12 +62,12 @@ class ReferenceTrace(Trace):
     def process(self, operation: Operation, operands: tuple[Any, ...]) -> Any:
         if operation.run is not None and not isinstance(
             operation, SpansDevices
-        ):  # NumPy has one device
+        ):  # NumPy runs on one device
             return operation.run(*operands)
         return self.evaluate(operation, operands)
 
     def evaluate(self, operation: Operation, operands: Sequence[Any]) -> Any:
-        """The result of the reference rule, also of operations that `run` otherwise."""
+        """Return the result of the reference rule, also for operations with another `run`."""
         values = [self.lift(operand, operation.builder_name) for operand in operands]
         shapes = tuple(map(tracers.shape_of, values))
         results = operation.infer(shapes)
@@ -78,7 +78,7 @@ class ReferenceTrace(Trace):
         elif self.widen:
             operation = operation.changed(widened)
         try:
-            # NumPy's warnings would name lines of the rule; compiled programs do not warn.
+            # NumPy's warnings would show lines of the rule; compiled programs do not warn.
             with np.errstate(all="ignore"):
                 outcome = operation.reference(*data)
         except (MemoryError, ValueError) as error:
@@ -119,23 +119,23 @@ class ReferenceTrace(Trace):
                 data = self._convert(data, shape)
             elif data.dtype != shape.dtype or not _fits(data.shape, shape):
                 description = (
-                    f"the reference rule of {operation.name} gave {data.dtype}{[*data.shape]}"
+                    f"the reference rule of {operation.name} returned {data.dtype}{[*data.shape]}"
                 )
-                raise AssertionError(f"{description} where its shape rule says {shape}")
+                raise AssertionError(f"{description}, but the shape rule {shape}")
         return ReferenceTracer(self, data, shape)
 
 
 def _explained(error: Exception, subject: str, shapes: Sequence[AnyShape], results: Any) -> Any:
-    if isinstance(error, MinixlaError):  # of an operation inside, which it names
+    if isinstance(error, MinixlaError):  # from an inner operation, which it names
         return error
     listed = ", ".join(map(str, results if type(results) is tuple else (results,)))
     details = [f"operands ({', '.join(map(str, shapes))})"] if shapes else []
     if isinstance(error, MemoryError):
-        return too_large(subject, f"there is not enough memory to compute {listed}", details)
+        return too_large(subject, f"not enough memory to compute {listed}", details)
     if "maximum supported dimension" not in str(error):
         return error
-    problem = "NumPy has no arrays of more than 64 dimensions"
-    advice = "Run the program compiled, by mx.jit, or merge dimensions."
+    problem = "NumPy supports at most 64 dimensions"
+    advice = "Compile the program with mx.jit, or merge dimensions."
     return explain(ShapeError, subject, problem, [*details, f"results {listed}"], advice)
 
 
@@ -149,14 +149,14 @@ def _fits(sizes: tuple[int, ...], shape: Shape) -> bool:
 
 
 def _data_of(value: Any) -> Any:
-    """The array, or a Python tuple of arrays, that a lifted value holds."""
+    """Return the array, or a Python tuple of arrays, of a lifted value."""
     if isinstance(value, TupleValue):
         return tuple(map(_data_of, value.elements))
     return value.data
 
 
 def widened(value: Any) -> Any:
-    """An attribute for computing in double: types, and programs with all that they hold."""
+    """Convert an attribute to double precision: types, and programs with all their contents."""
     if isinstance(value, ElementType):
         return wide_type(value)
     if isinstance(value, Graph):
@@ -167,7 +167,7 @@ def widened(value: Any) -> Any:
 
 
 def wide_type(declared: ElementType) -> ElementType:
-    """f64 or c128 for floats and complex numbers, other types as they are."""
+    """Return f64 or c128 for floats and complex numbers, and other types unchanged."""
     if declared.is_float:
         return ELEMENT_TYPES["f64"]
     return ELEMENT_TYPES["c128"] if declared.is_complex else declared
@@ -183,9 +183,9 @@ def _wide_shape(shape: AnyShape) -> AnyShape:
 
 @remembered
 def _wide_graph(graph: Graph) -> Graph:
-    """The program in double, for the reference rules of operations that run it.
+    """Return the program in double precision, for the reference rules of operations that run it.
 
-    Its shapes are not inferred: a rule may take the declared types alone.
+    Its shapes are not inferred, because a rule may only accept the declared types.
     """
     values = {
         id(value): Value(_wide_shape(value.shape), None, value.index) for value in graph.inputs
@@ -201,7 +201,7 @@ def _wide_graph(graph: Graph) -> Graph:
 
     for step in graph.instructions:
         operands = [values[id(value)] for value in step.operands]
-        if isinstance(step.op, _READ_BITS):  # in its own types, between conversions
+        if isinstance(step.op, _READ_BITS):  # in the declared types, between conversions
             pairs = zip(operands, step.operands, strict=True)
             made = step.again(
                 [converted(wide, declared.shape, step.source) for wide, declared in pairs]
@@ -223,7 +223,7 @@ def _wide_graph(graph: Graph) -> Graph:
 
 
 def _wide_inside(value: Any) -> Any:
-    """An attribute inside a program, where nobody widens results afterwards."""
+    """Convert an attribute inside a program, whose results are not converted afterwards."""
     if isinstance(value, (Shape, TupleShape)):
         return _wide_shape(value)
     if isinstance(value, Literal):

@@ -279,8 +279,9 @@ class _Sum(_Special, Binary):
     The derivative with respect to polygamma's order is not defined, as in JAX. MLIR's expansion is
     NaN if x is infinite and the sum 0, and wrong if x is negative. Let f be the fractional part of
     -x. The sum for the exponent -s is the sum from 1 - f on, plus (-1)**s times the sum from f up
-    -x. The sum for the exponent -s is the sum from 1 - f on, plus (-1)**s times the sum from f up
     to -x. The latter is a difference of two sums. `numpy` is the sum for positive x.
+
+    Subclasses define it and `second(order, x)`, the derivative with respect to x.
     """
 
     second = GIVEN

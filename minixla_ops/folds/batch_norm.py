@@ -157,6 +157,8 @@ class BatchNormTraining(BatchNorm):
         offset: a vector like scale, which is added.
         epsilon: added to the variance, so that it is not zero; rounded to f32.
         feature_index: the dimension of operand that indexes the features.
+
+    Returns:
         The normalized array, and the mean and variance (the mean square deviation) of each feature.
 
     Checks: see BatchNorm.

@@ -337,7 +337,6 @@ class Reduce(Fold):
 
         The extreme's derivative is shared among them. The count is 0 if the result is NaN, and the
         derivative then is NaN, too.
-        derivative then is NaN, too.
         """
         shape = array_shape(operand)
         wins = ops.eq(operand, self.sum_transpose(result, shape))

@@ -37,6 +37,8 @@ class ReduceWindow(sliding_windows.Windowed, Fold):
     dilation wd; k runs over the window's elements in row-major order. Padding and the holes of base
     dilation are skipped. StableHLO fills them with the initial value, which is the same, as this
     must be an identity of f.
+
+    Args:
         operands: N arrays with equal dimensions, or one array.
         init_values: N scalars with their element types, or one; Python scalars are converted.
         computation: a Graph or a function f from N running values and N elements (scalars) to N

@@ -80,7 +80,7 @@ class Infeed(Transfer):
         shapes = tuple(map(shape_of_data, values))
         if shapes != leaves or isinstance(item, tuple) != is_tuple:
             self.refuse(
-                "C3", f"the shape of the item must match; got  ({', '.join(map(str, shapes))})"
+                "C3", f"the shape of the item must match; got ({', '.join(map(str, shapes))})"
             )
         pairs = zip(values, leaves, strict=True)
         arrays = tuple([np.asarray(value).astype(leaf.dtype) for value, leaf in pairs])

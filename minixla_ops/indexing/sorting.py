@@ -40,7 +40,6 @@ class Sort(Operation):
             first. `minixla_ops.lt` sorts one operand in ascending order.
         dimension: the dimension to sort along; -1 is the last.
         is_stable: whether elements that the comparator treats as equal keep their order.
-        is_stable: whether elements that the comparator treats as equal keep their order.
 
     Returns:
         The sorted array; for N > 1 a tuple of N arrays, permuted together.

@@ -125,7 +125,7 @@ def test_refused(declaration, given, error, phrase):
 
 
 def test_a_traced_value_is_no_attribute():
-    with pytest.raises(ConcretizationError, match="a Python index was asked for"):
+    with pytest.raises(ConcretizationError, match="a Python index was required"):
         mx.make_graph(lambda n: Integer().canonical(n))(3)
 
 

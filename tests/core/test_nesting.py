@@ -219,7 +219,7 @@ def test_the_error_of_a_function_without_end_names_the_lines_that_call_each_othe
         function(X)
     message = str(caught.value)
     assert isinstance(caught.value, RecursionError)
-    assert message.startswith("trace: functions are traced within each other, deeper than the ")
+    assert message.startswith("trace: traced functions are nested deeper than the ")
     assert f"{__file__.rpartition('/')[2]}:" in message
     assert all(line in message for line in lines)
     assert "write the repetition as mx.while_loop, mx.fori_loop or mx.scan" in message

@@ -127,9 +127,9 @@ class Window(Operation):
 
 
 WRONG_ATTRIBUTES = [
-    ({}, "window: attribute sizes is missing.", "Give sizes: a sequence, each member an integer."),
-    ({"size": 1}, "window: there is no attribute 'size'.", "sizes, count, scale, tag."),
-    ({"sizes": 1}, "attribute sizes has a value that it cannot take", "must be a sequence, not 1"),
+    ({}, "window: attribute sizes is missing.", "Pass sizes: a sequence, each member an integer."),
+    ({"size": 1}, "window: unknown attribute 'size'.", "sizes, count, scale, tag."),
+    ({"sizes": 1}, "attribute sizes has an invalid value", "must be a sequence, not 1"),
     ({"sizes": [0]}, "sizes = [0]", "must be >= 1, not 0"),
     ({"sizes": [1], "count": 1.5}, "count = 1.5", "count must be an integer."),
     ({"sizes": [1], "count": "x" * 5000}, "count = 'xxx", "count must be an integer."),
@@ -166,10 +166,10 @@ class TwoOfAnyKind(Two):
 
 
 WRONG_OPERANDS = [
-    (Two(), [], "two: 0 operands were given.", "It takes lhs, rhs."),
-    (Two(), [X], "two: 1 operands were given.", "operand 0: f32[3]"),
-    (Two(), [X, X, X], "two: 3 operands were given.", "operand 2: f32[3]"),
-    (Window([1]), [], "window: 0 operands were given.", "It takes operand, others..."),
+    (Two(), [], "two: got 0 operands.", "It takes lhs, rhs."),
+    (Two(), [X], "two: got 1 operands.", "operand 0: f32[3]"),
+    (Two(), [X, X, X], "two: got 3 operands.", "operand 2: f32[3]"),
+    (Window([1]), [], "window: got 0 operands.", "It takes operand, others..."),
     (Two(), [X, "text"], "argument operands[1] of type str is not an array", "'text'"),
     (Two(), [X, None], "argument operands[1] of type NoneType is not an array", "None"),
 ]
@@ -187,7 +187,7 @@ def test_wrong_operands(operation, operands, problem, given):
 def test_an_operand_that_is_no_array(shape):
     with pytest.raises(ShapeError) as caught:
         Two().infer((VECTOR, shape))
-    for phrase in ("two: operand rhs is not an array", f"rhs {shape}", "get_tuple_element"):
+    for phrase in ("two: operand rhs must be an array", f"rhs {shape}", "get_tuple_element"):
         assert phrase in str(caught.value)
     assert TwoOfAnyKind().infer((shape, VECTOR)) is shape
 

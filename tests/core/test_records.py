@@ -182,5 +182,5 @@ def test_operations_with_functions_are_not_found_again():
     assert one.values == Calls(abs, 1).values == one.replace(count=1).values
     assert not Calls._records
     assert not Calls._given
-    with pytest.raises(AttributeValueError, match="attribute function has a value that it cannot"):
+    with pytest.raises(AttributeValueError, match="attribute function has an invalid value"):
         Calls(3)

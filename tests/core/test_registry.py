@@ -55,10 +55,10 @@ def test_registering(registry):
 
 def test_a_name_is_registered_once_in_a_namespace(registry):
     before = REGISTRY["Add"]
-    with pytest.raises(ValueError, match="an operation named Add is registered already"):
+    with pytest.raises(ValueError, match="an operation named Add is already registered"):
         register(named("Add", namespace="xla"))
     ours, theirs = register(named("Add")), register(named("Add", namespace="their.own"))
-    with pytest.raises(ValueError, match=r"an operation named tests\.Add is registered already"):
+    with pytest.raises(ValueError, match=r"an operation named tests\.Add is already registered"):
         register(named("Add"))
     assert REGISTRY["Add"] is before
     assert operation_named("Add") is operation_named("xla.Add") is before
@@ -77,7 +77,7 @@ def test_a_declared_namespace_is_inherited(registry):
 def test_a_name_of_several_namespaces(registry):
     for space in ("mine", "theirs"):
         register(named("Both", namespace=space))
-    with pytest.raises(KeyError, match=r"give one of these names: mine\.Both, theirs\.Both"):
+    with pytest.raises(KeyError, match=r"pass one of these names: mine\.Both, theirs\.Both"):
         operation_named("Both")
 
 
@@ -151,15 +151,15 @@ X = np.ones(3, np.float32)
 
 # By what is wrong: the rule, what it gives, and what the message says of it.
 WRONG = {
-    "scalar cotangent": ("vjp", lambda c, *_: [c.sum()], "given (f32[])"),
-    "no cotangents": ("vjp", lambda *_: (), "given ()"),
-    "a bare cotangent": ("vjp", lambda c, *_: c, "given f32[3]"),
-    "two cotangents": ("vjp", lambda c, *_: [c, c], "given (f32[3], f32[3])"),
-    "scalar tangent": ("jvp", lambda p, t, r: t[0].sum(), "given f32[]"),
-    "a number": ("jvp", lambda p, t, r: 1, "given s32[]"),
-    "something else": ("jvp", lambda p, t, r: "zero", "given 'zero'"),
-    "scalar transpose": ("transpose", lambda c, *_: [c.sum()], "given (f32[])"),
-    "no dimension": ("batch", lambda o, d: ops.tanh(*o), "given f32[3]"),
+    "scalar cotangent": ("vjp", lambda c, *_: [c.sum()], "returned (f32[])"),
+    "no cotangents": ("vjp", lambda *_: (), "returned ()"),
+    "a bare cotangent": ("vjp", lambda c, *_: c, "returned f32[3]"),
+    "two cotangents": ("vjp", lambda c, *_: [c, c], "returned (f32[3], f32[3])"),
+    "scalar tangent": ("jvp", lambda p, t, r: t[0].sum(), "returned f32[]"),
+    "a number": ("jvp", lambda p, t, r: 1, "returned s32[]"),
+    "something else": ("jvp", lambda p, t, r: "zero", "returned 'zero'"),
+    "scalar transpose": ("transpose", lambda c, *_: [c.sum()], "returned (f32[])"),
+    "no dimension": ("batch", lambda o, d: ops.tanh(*o), "returned f32[3]"),
     "sizes": ("shape", lambda x: (1, 2), "a Shape, or a tuple of a Shape for each result"),
 }
 ASKED = {
@@ -201,7 +201,7 @@ def test_the_error_names_the_rule_and_what_it_gave(name, is_inherited):
     with pytest.raises(kind) as caught:
         ASKED[rule](function)
     message = str(caught.value)
-    for phrase in (f"wrong: its {rule} rule gives", "class Wrong", shown, "test_registry.py"):
+    for phrase in (f"wrong: its {rule} rule must return", "class Wrong", shown, "test_registry.py"):
         assert phrase in message
 
 
@@ -218,7 +218,7 @@ def test_rules_that_a_registered_class_gives_are_checked_once():
     parent = REGISTERED[-1]
     heir = register(type("Heir", (parent,), {"__doc__": "A user's.", "__module__": "wrong_rules"}))
     assert heir.jvp is parent.jvp
-    with pytest.raises(DerivativeError, match="heir: its jvp rule gives something else"):
+    with pytest.raises(DerivativeError, match="heir: its jvp rule must return tangents"):
         ASKED["jvp"](builder(heir))
 
 
@@ -237,7 +237,7 @@ def test_rules_that_are_missing():
 
 def test_an_operation_lowered_to_another_type():
     function = operation("unused", None, lowered=lambda self, x: x.sum())
-    with pytest.raises(TransformError, match=r"lowered gives f32\[\], its shape"):
+    with pytest.raises(TransformError, match=r"lowered returns f32\[\], but the shape"):
         mx.jit(function)(X)
 
 

@@ -53,19 +53,19 @@ def test_what_a_text_says():
 @pytest.mark.parametrize(
     ("text", "problem"),
     {
-        "i j -> i j": "no list of operands, results and sizes",
-        "([i])->([i]) {j=4}": "the size of 'j' stands where that of i must",
-        "([i])->([i]) {i=-4}": "'i=-4' is no size of a factor",
+        "i j -> i j": "must list operands, results and sizes",
+        "([i])->([i]) {j=4}": "expected the size of i, not of 'j'",
+        "([i])->([i]) {i=-4}": "'i=-4' is not the size of a factor",
         "([i, ])->([i]) {i=4}": "'' is not a list of factors",
         "([I])->([i]) {i=4}": "'I' is not a list of factors",
         "([i, i])->([i]) {i=4}": "operand 0 has the factor i twice",
         "([i])->([j]) {i=4}": "the factor j of result 0 has no size",
         "([i])->([i]) {i=4, j=2}": "no tensor has the factor j",
         "([i])->([i]) {i=4} reduction={j}": "no tensor has the factor j",
-        "([i, j])->([i]) {i=4, j=2} reduction={j, i}": "are not in order",
+        "([i, j])->([i]) {i=4, j=2} reduction={j, i}": "must be in order",
         "([i])->([i]) {i=4} reduction={i} permutation={i}": "the factor i is in two sets",
-        "([i])->([i]) {i=4} permutation={i} reduction={i}": "after the sizes stands 'permutation",
-        "([i])->([i]) {i=4} wrong={i}": "after the sizes stands 'wrong={i}'",
+        "([i])->([i]) {i=4} permutation={i} reduction={i}": "unexpected 'permutation",
+        "([i])->([i]) {i=4} wrong={i}": "unexpected 'wrong={i}' after the sizes",
     }.items(),
 )
 def test_a_text_that_is_no_rule_is_refused(text: str, problem: str):
@@ -79,9 +79,9 @@ def test_ranks_are_checked():
     rule = ShardingRule.parse(TEXTS[1])
     rule.check([2, 2], [2])
     for ranks, problem in (
-        (([2], [2]), "it has 2 operands, and the operation 1"),
-        (([2, 3], [2]), "operand 1 has 2 dimensions there, and rank 3"),
-        (([2, 2], [1]), "result 0 has 2 dimensions there, and rank 1"),
+        (([2], [2]), "it has 2 operands, but the operation 1"),
+        (([2, 3], [2]), "operand 1 has 2 dimensions, but rank 3"),
+        (([2, 2], [1]), "result 0 has 2 dimensions, but rank 1"),
     ):
         with pytest.raises(AttributeValueError, match=problem):
             rule.check(*ranks)

@@ -57,7 +57,7 @@ def test_a_staged_value_has_no_number(name, transform):
         transform(function)(value)
     for phrase in (
         "only the shape",
-        "it was made by neg at ",
+        "it was computed by neg at ",
         "test_tracer.py",
         "static_argnums",
         "outside the staged function",
@@ -76,7 +76,7 @@ def test_a_batched_value_has_no_number(name):
     with pytest.raises(ConcretizationError, match=wanted) as caught:
         mx.vmap(question)(X)
     for phrase in (
-        "one member is f32[], the batch has 3 members",
+        "one batch element is f32[], the batch has 3 elements",
         "in_axes=None",
         "test_tracer.py",
     ):
@@ -211,7 +211,7 @@ def test_copies_of_a_tracer_are_the_value():
 def test_tracers_are_not_hashable():
     with pytest.raises(TypeError, match="unhashable type: 'GraphTracer'") as caught:
         mx.make_graph(lambda x: {x: 1})(1.0)
-    for phrase in ("hash", "dictionary's key", "static_argnums", "test_tracer.py"):
+    for phrase in ("hash", "dictionary key", "static_argnums", "test_tracer.py"):
         assert phrase in str(caught.value)
 
 
@@ -318,6 +318,6 @@ def test_a_tangent_in_a_rule_has_no_number():
     def rule(primals, tangents):
         return function(*primals), tangents[0] if tangents[0] else -tangents[0]
 
-    with pytest.raises(DerivativeError, match="was asked for from a tangent") as caught:
+    with pytest.raises(DerivativeError, match="was required, but the value is a tangent") as caught:
         mx.grad(function)(1.0)
     assert "must be linear in its tangents" in str(caught.value)

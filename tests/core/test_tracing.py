@@ -349,7 +349,7 @@ def test_a_leaked_tracer(source, use):
     with pytest.raises(LeakedTracerError) as caught:
         USES[use](leaked)
     message = str(caught.value)
-    for phrase in ("after its transformation has ended", type(leaked).__name__, "called at"):
+    for phrase in ("after its transformation had ended", type(leaked).__name__, "called at"):
         assert phrase in message
     assert "Return the value from the transformed function" in message
     assert "test_tracing.py" in message
@@ -362,7 +362,7 @@ def test_a_leak_names_where_the_tracer_was_made():
 
 
 def test_a_leak_names_the_operation():
-    with pytest.raises(LeakedTracerError, match=r"^tanh: a tracer is used after"):
+    with pytest.raises(LeakedTracerError, match=r"^tanh: a tracer was used after"):
         ops.tanh(make_leak("jit"))
 
 
@@ -396,7 +396,7 @@ def test_an_inner_tracer_used_outside():
         return ops.tanh(STASH.pop())
 
     for transform in (mx.make_graph, mx.jit, mx.reference, mx.grad):
-        with pytest.raises(LeakedTracerError, match="after its transformation has ended"):
+        with pytest.raises(LeakedTracerError, match="after its transformation had ended"):
             transform(outer)(np.float32(1))
 
 
@@ -413,7 +413,7 @@ def test_a_tracer_of_an_inner_trace_that_is_still_running():
     for transform in (mx.make_graph, mx.reference):
         with pytest.raises(LeakedTracerError) as caught:
             transform(outer)(X)
-        assert "outside its transformation, which has not ended" in str(caught.value)
+        assert "outside its transformation, which is still active" in str(caught.value)
         assert "Pass the value as an argument" in str(caught.value)
 
 
@@ -616,7 +616,7 @@ def test_shapes_of_values():
         shape_of([1], "here")
     with pytest.raises(ShapeError, match="Graph is not an array"):
         shape_of(mx.make_graph(ops.tanh)(X))
-    with pytest.raises(ShapeError, match="elements of type <U1, which XLA does not have"):
+    with pytest.raises(ShapeError, match="elements of type <U1, which XLA does not support"):
         shape_of(np.array(["a"]))
 
 

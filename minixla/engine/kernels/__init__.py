@@ -1,6 +1,6 @@
-"""Code of our own that programs for the CPU call: a library that is built with the package.
+"""Our own CPU code that programs call, in a library that is built with the package.
 
-It is called where XLA:CPU's form takes clearly longer, and where the library could be built.
+Programs call it if the library exists and XLA:CPU's implementation is clearly slower.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
-#: What the names of its functions, which are targets of custom calls, begin with.
+#: Prefix of the names of its functions, which are targets of custom calls.
 PREFIX = "minixla_"
 _left_out = ContextVar("_left_out", default=False)
 
 
 def library() -> Path | None:
-    """The library's path; None where it was not built, for want of a compiler, or is left out."""
+    """Return the path of the library; None if it was not built (no compiler) or is switched off."""
     return None if _left_out.get() else _built()
 
 
 @contextmanager
 def left_out() -> Iterator[None]:
-    """Programs that are lowered here have XLA's own forms, whose costs XLA knows."""
+    """Lower programs in this block without the library, so that XLA knows their costs."""
     token = _left_out.set(True)
     try:
         yield
@@ -34,7 +34,7 @@ def left_out() -> Iterator[None]:
 
 @cache
 def _built() -> Path | None:
-    # The last suffix names no version of Python, as in the wheels.
+    # The last suffix has no Python version, as in the wheels.
     suffixes = reversed(EXTENSION_SUFFIXES)
     paths = [Path(__file__).with_name(f"library{suffix}") for suffix in suffixes]
     return next(filter(Path.is_file, paths), None)

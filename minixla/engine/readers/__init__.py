@@ -1,4 +1,4 @@
-"""MLIR's and XLA's readers in a process of their own, where they may die of damaged programs."""
+"""MLIR's and XLA's readers in a separate process, because damaged programs may end it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,41 +10,41 @@ import numpy as np
 from minixla.engine.forks import SLOW
 from minixla.engine.subprocesses import Helper, HelperDied
 
-# The process limits its own time; this is for one that sleeps.
+# The process limits its own CPU time; this limit is for a process that sleeps.
 _SECONDS = 300.0
 _HELPER = Helper(str(Path(__file__).with_name("process.py")))
 
 
 class Sent(NamedTuple):
-    """A program that MLIR's readers live through."""
+    """A program that MLIR's readers have read successfully."""
 
-    module: bytes  # MLIR's bytecode or text, in which resources stand for large constants
-    constants: dict[str, np.ndarray]  # the bytes of each by the resource's name
-    text: str  # the text of a binary program, MLIR's or HLO's
-    tables: dict[str, Any]  # what stands beside an HLO program: see `hlo_protos.translated`
+    module: bytes  # MLIR's bytecode or text, large constants as resources.
+    constants: dict[str, np.ndarray]  # The bytes of each resource by its name.
+    text: str  # The text of a binary program, MLIR or HLO.
+    tables: dict[str, Any]  # Tables of an HLO program: see `hlo_protos.translated`
 
 
 @dataclass(eq=False)
 class Refusal(Exception):
-    """What is no program."""
+    """Error for a text or bytes that are not a program."""
 
-    problem: str  # what MLIR says, or of what it died
-    place: str = ""  # as MLIR names it
+    problem: str  # MLIR's message, or the reason for the death.
+    place: str = ""  # the location as MLIR prints it.
     died: bool = False
-    said: str = ""  # what it wrote before it died
-    tables: Any = None  # what stands beside an HLO program, if it came so far
+    said: str = ""  # the output of the reader before it died.
+    tables: Any = None  # the tables of an HLO program, if they were read
 
     @property
     def is_slow(self) -> bool:
-        """Whether the reader took too long."""
+        """True if the reader took too long."""
         return self.problem == SLOW
 
 
 def sent(source: str | bytes, stand_ins: Mapping[str, str] | None = None) -> Sent:
-    """A program after MLIR has read it elsewhere; Refusal where it is none.
+    """Read a program with MLIR in the other process; raise Refusal if it is not one.
 
-    Bytes are bytecode, a portable artifact, or what jax.export serialized. With `stand_ins` the
-    source is HLO text or a serialized HLO module: see `hlo_protos.translated`.
+    Bytes are bytecode, a portable artifact, or a result of jax.export's `serialize`. With
+    `stand_ins` the source is HLO text or a serialized HLO module: see `hlo_protos.translated`.
     """
     data = source.encode() if isinstance(source, str) else source
     return _asked(data, isinstance(source, str), stand_ins, None)
@@ -60,7 +60,7 @@ def specialized(module: bytes, name: str, types: Sequence[str]) -> bytes:
 
     Args:
         module: MLIR's bytecode.
-        name: the main function. Functions that it does not call are left out.
+        name: the main function. Functions that it does not call are removed.
         types: the types of its arguments, without symbolic sizes.
 
     Raises:
@@ -73,7 +73,7 @@ def _asked(data: bytes, *request: Any) -> Sent:
     try:
         reply, blocks = _HELPER.ask(request, _SECONDS, data)
     except HelperDied as death:
-        raise Refusal(SLOW if death.is_slow else "its process is gone", died=True) from None
+        raise Refusal(SLOW if death.is_slow else "its process has ended", died=True) from None
     if "problem" in reply:
         raise Refusal(**reply)
     module, *constants = blocks

@@ -1,11 +1,11 @@
-"""HLO text into StableHLO that names, by number, the instructions that it comes from.
+"""Translate HLO text to StableHLO whose operations name their HLO instructions by number.
 
-XLA's translation loses the names of instructions, and has nothing of some opcodes, or less than
-they say. So XLA's own notation of a parsed program, a protocol buffer, is edited before it: each
-instruction gets a number for its name, and such opcodes become custom calls, or others of the same
-attributes. What they said stands in a table beside the program, by number.
+XLA's translation loses the names of instructions, and some opcodes in part or entirely. So this
+module edits XLA's protocol buffer of the parsed program before the translation. Each instruction
+gets a number as its name, and such opcodes become custom calls, or others with the same
+attributes. Tables next to the program keep the original data, by number.
 
-XLA may end the process over wrong programs: only the process that reads them runs this, as a module
+Invalid programs may make XLA end the process, so only the reader process runs this, as a module
 without packages around it.
 """
 
@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 from jaxlib import _hlo, _jax  # type: ignore[attr-defined]  # compiled, without stubs
 
-#: The target of what stands for a constant whose numbers are left out.
+#: The target that replaces a constant whose numbers are omitted.
 ELIDED = "minixla.elided"
-# Constants may lack their numbers, or, in older programs, have their shape again; and XLA reads the
-# negative zeros that it writes as integers, which have no sign.
+# Constants may lack their numbers, or repeat their shape in older programs. XLA prints negative
+# zeros but reads them back as integers, which have no sign.
 _CONSTANT = r"\bconstant\(\s*(?:(\{\.\.\.\})\s*\)|[a-z]\w*\[[\d,]*\](?:\{[\d,]*\})?\s*(?=[({\d-]))"
 _ZERO = r"(?<=[({, ])(-0)(?=[)}, \n])"
 _WRITTEN = re.compile(rf'"(?:[^"\\]|\\.)*+"?|{_CONSTANT}|{_ZERO}|(\{{\.\.\.\}})')
-# Most programs have none of these.
+# Most programs contain none of these patterns.
 _SIGNS = [re.compile(pattern) for pattern in (r"constant\(\s*[a-z]", r"-0[)}, \n]", r"\{\.\.\.\}")]
 
 # Protocol buffers: a message is a list of fields, each a number and a value.
@@ -45,10 +45,10 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
 def _parted(
     data: bytes, dropped: Collection[int] = (), lists: Collection[int] = ()
 ) -> tuple[dict[int, Any], bytes]:
-    """The value of each field, the last one or a list of all; and the bytes of what is kept."""
+    """Return the value of each field (the last, or a list of all), and the other fields' bytes."""
     fields: dict[int, Any] = {}
     kept, kept_from, position, end = [], 0, 0, len(data)
-    while position < end:  # of most instructions some ten times
+    while position < end:  # about ten times for most instructions
         start = position
         key, position = data[position], position + 1
         if key > 127:
@@ -78,12 +78,12 @@ def _parted(
 
 
 def _message(data: bytes, *lists: int) -> dict[int, Any]:
-    """The value of each field: the last one, or of `lists` all."""
+    """Return the value of each field: the last one, or all for the numbers in `lists`."""
     return {**{number: [] for number in lists}, **_parted(data, (), lists)[0]}
 
 
 def _numbers(data: bytes) -> list[int]:
-    """A field that holds several numbers; those below 0 count from 2**64."""
+    """Return the values of a field with several numbers; those below 0 count from 2**64."""
     numbers, position = [], 0
     while position < len(data):
         value, position = _varint(data, position)
@@ -108,12 +108,12 @@ def _field(number: int, value: int | str | bytes) -> bytes:
 
 
 def _instruction(fields: dict[int, Any], rest: bytes = b"") -> bytes:
-    """An instruction as a field of its computation."""
+    """Encode an instruction as a field of its computation."""
     parts = b"".join([_field(*field) for field in fields.items()])
     return _field(_INSTRUCTION, parts + rest)
 
 
-# Numbers of fields: of a module and of its computations, of instructions, and of shapes.
+# Numbers of the fields of a module and its computations, of instructions and of shapes.
 _COMPUTATION, _ENTRY, _FRAMES, _INSTRUCTION, _PROGRAM, _ROOT = 3, 6, 17, 2, 4, 6
 _ENTRY_NAME = 2
 _NAME, _OPCODE, _SHAPE, _METADATA, _LITERAL = 1, 2, 3, 7, 8
@@ -126,20 +126,20 @@ _TUPLE = 13
 def translated(
     source: str | bytes, stand_ins: Mapping[str, str]
 ) -> tuple[bytes, dict[str, Any], str]:
-    """The StableHLO of HLO, as MLIR's bytecode, and what stands beside it; else RuntimeError.
+    """Translate HLO to StableHLO as MLIR bytecode, with tables; raise RuntimeError if it fails.
 
     The source is HLO text, or a serialized HloModuleProto or HloProto. The last result is the HLO
     text of a serialized module, without large constants.
 
-    Computations stand in front of those that call them. Of some opcodes XLA's translation loses
-    something: `stand_ins` has `custom-call` for them, or an opcode of the same attributes.
+    Computations come before their callers. XLA's translation loses parts of some opcodes:
+    `stand_ins` maps them to `custom-call`, or to an opcode with the same attributes.
 
-    Instructions are called `i` and a number (members of constants `i1.0` too), and functions `f.`
-    and a number, but for the entry, `main`. Tables beside them: `computations`, their names by
-    number; `entry`, its number; `names`, `opcodes`, `owners` (the computation's number) and
-    `sources` (an index, or -1) of instructions; `places`: file, name and line of each source;
-    `callees` of instructions that call computations; `frontend`, the names of frontend attributes;
-    `details` of the instructions that were replaced by stand-ins: `_DETAILS`.
+    Instructions are named `i` and a number (elements of tuple constants also `i1.0`). Functions are
+    named `f.` and a number, except the entry, `main`. The tables are:
+    `computations`, the names by number; `entry`, its number; `names`, `opcodes`, `owners` (the
+    computation's number) and `sources` (an index, or -1) of instructions; `places`: file, name and
+    line of each source; `callees` of instructions that call computations; `frontend`, the names of
+    frontend attributes; `details` of the replaced instructions: `_DETAILS`.
     """
     is_serialized = isinstance(source, bytes)
     module = _serialized_module(source) if is_serialized else _module_of_text(source)
@@ -155,7 +155,7 @@ def _module_of_text(text: str) -> Any:
 
 
 def _serialized_module(data: bytes) -> Any:
-    """The module of a serialized HloModuleProto, or of the HloProto that holds one."""
+    """Parse a serialized HloModuleProto, or the module of a serialized HloProto."""
     fields, _ = _parted(data)
     if _ENTRY_NAME not in fields and isinstance(fields.get(_NAME), bytes):
         data = fields[_NAME]
@@ -169,7 +169,7 @@ def _without_large_constants() -> Any:
 
 
 def stablehlo_of_hlo(text: str) -> str:
-    """The StableHLO text of HLO that is our own, in which nothing is edited; else RuntimeError."""
+    """Translate our own HLO text to StableHLO without edits; raise RuntimeError if it fails."""
     proto = _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
     return _jax.mlir.xla_computation_to_mlir_module(_hlo.XlaComputation(proto))
 
@@ -177,17 +177,17 @@ def stablehlo_of_hlo(text: str) -> str:
 def _rewritten(match: re.Match[str]) -> str:
     if match[0][0] == '"':
         return match[0]
-    if match[3]:  # which XLA fills with numbers of its own
+    if match[3]:  # XLA would fill these with arbitrary numbers
         before = match.string[: match.start()]
         place = f"{before.count(chr(10)) + 1}:{match.start() - before.rfind(chr(10))}"
-        raise RuntimeError(f"was parsing {place}: error: numbers are left out within a constant")
+        raise RuntimeError(f"was parsing {place}: error: numbers are omitted inside a constant")
     if match[2]:
         return "-0.0"
     return f'custom-call(), custom_call_target="{ELIDED}"' if match[1] else "constant("
 
 
 class _Edited:
-    """A program, edited: `data` is XLA's protocol buffer; `tables`, see `translated`."""
+    """An edited program: `data` is XLA's protocol buffer; for `tables` see `translated`."""
 
     def __init__(self, data: bytes, stand_ins: Mapping[str, str], is_ordered: bool = False) -> None:
         dropped = (_COMPUTATION, _PROGRAM, _FRAMES)
@@ -197,7 +197,7 @@ class _Edited:
         ]
         self._numbers = {head.get(5, 0): index for index, (head, _) in enumerate(computations)}
         self._stand_ins = stand_ins
-        #: Whether instructions stand in an order of execution; else their ids are in one.
+        #: True if instructions are in execution order; otherwise their ids are.
         self._is_ordered = is_ordered
         self._frames = _frames(module.get(_FRAMES, b""))
         self._known: dict[bytes, int] = {b"": -1}
@@ -213,17 +213,17 @@ class _Edited:
         self.data = b"".join([rest, _field(_PROGRAM, made[entry][1]), *parts])
 
     def _computation(self, index: int, head: dict[int, Any], rest: bytes) -> tuple[bytes, bytes]:
-        """A computation, and the shapes of its parameters and its result."""
+        """Edit a computation; also return the shapes of its parameters and its result."""
         rows = [_parted(instruction, _DROPPED) for instruction in head[_INSTRUCTION]]
         by_id = {row[0].get(_ID, 0): row for row in rows}
         self._shapes = {key: fields[_SHAPE] for key, (fields, _) in by_id.items()}
         self._new = itertools.count(max(by_id, default=0) + 1)
-        # Numbered as they stand in the text.
+        # Number them in the order of the text.
         order = by_id if self._is_ordered else sorted(by_id)
         parts = [self._instruction(*by_id[key]) for key in order]
         self.tables["owners"] += [index] * len(by_id)
         root, _ = by_id[head.get(_ROOT, 0)]
-        # The root may give another shape now.
+        # The root may have another shape now.
         _, program = _parted(head[_PROGRAM], (2,))
         program += _field(2, _result(root[_OPCODE].decode(), root[_SHAPE]))
         parts = [_field(_NAME, f"f.{index}"), rest, *parts, _field(_PROGRAM, program)]
@@ -244,7 +244,7 @@ class _Edited:
             entries = _message(fields[_FRONTEND], 1)[1]
             tables["frontend"][number] = [_text(_message(entry).get(1, b"")) for entry in entries]
         if stand_in is not None:
-            # What a translation may ask for of an instruction that is translated here.
+            # Attributes that the translation of a replaced instruction may need.
             rows = [(*_DETAILS[field], fields[field]) for field in _DETAILS if field in fields]
             details = tables["details"][number] = {key: read(data) for key, read, data in rows}
             if opcode == "bitcast":
@@ -265,11 +265,11 @@ class _Edited:
         if _MESH in fields:
             rest += _field(_GROUPS, _groups(fields[_MESH]))
         for field in _STRINGS & fields.keys():
-            fields[field].decode()  # Python's interface to MLIR ends over other strings
+            fields[field].decode()  # other strings end Python's interface to MLIR
         return _instruction(written, rest)
 
     def _one_by_one(self, name: str, fields: dict[int, Any], rest: bytes) -> bytes:
-        """A collective of several arrays as one for each, since StableHLO's takes one."""
+        """Split a collective of several arrays, because StableHLO's takes one."""
         operands, shapes = _numbers(fields[_OPERANDS]), _message(fields[_SHAPE], _MEMBERS)[_MEMBERS]
         _, rest = _parted(rest, (_SHAPE, _ID, _OPERANDS))
         made, ids = [], []
@@ -280,7 +280,7 @@ class _Edited:
         return b"".join([*made, _packed(name, fields[_SHAPE], fields[_ID], ids)])
 
     def _tuple(self, name: str, literal: bytes, id_: int) -> bytes:
-        """The constants that make up a constant tuple, which XLA does not translate."""
+        """Encode a constant tuple, which XLA does not translate, as one constant per element."""
         message = _message(literal, 10)
         shape, members = message[1], message[10]
         if not _is_tuple(shape):
@@ -294,7 +294,7 @@ class _Edited:
         return b"".join([*made, _packed(name, shape, id_, ids)])
 
     def _source(self, metadata: bytes) -> int:
-        """The index of the place in the user's program that metadata tell; -1 for none."""
+        """Return the index of the source location in the metadata; -1 if it has no location."""
         if metadata not in self._known:
             fields = _message(metadata)
             place = self._frames.get(fields.get(15, 0))
@@ -310,14 +310,14 @@ def _packed(name: str, shape: bytes, id_: int, members: list[int]) -> bytes:
     return _instruction({_NAME: name, _OPCODE: "tuple", _SHAPE: shape, _ID: id_, _OPERANDS: packed})
 
 
-#: Of a computation what is written anew; XLA's translation knows neither fusions nor threads.
+#: Fields of a computation that are written anew; XLA's translation ignores fusions and threads.
 _OF_TEXT = (_NAME, _INSTRUCTION, _PROGRAM, 7, 8)
 _DROPPED = frozenset([_NAME, _METADATA, _SHARDING, _FRONTEND, _COMPOSITE, _MESH])
-#: Targets of custom calls, configurations of these, of outfeeds and infeeds.
+#: Targets and configurations of custom calls; configurations of outfeeds and infeeds.
 _STRINGS = frozenset([_TARGET_NAME, _CONFIG, 22, 27])
-#: Collectives of one array each.
+#: Collectives that take one array each.
 _SINGLE = ("collective-permute", "reduce-scatter")
-#: What gives its operand and its result in a tuple.
+#: Opcodes that return a tuple of operand and result.
 _IN_TUPLE = ("all-gather-start", "collective-permute-start")
 
 
@@ -326,7 +326,7 @@ def _is_tuple(shape: bytes) -> bool:
 
 
 def _result(opcode: str, shape: bytes) -> bytes:
-    """The shape that what stands for an instruction gives."""
+    """Return the result shape of the instruction that replaces this one."""
     return _message(shape, _MEMBERS)[_MEMBERS][1] if opcode in _IN_TUPLE else shape
 
 
@@ -335,7 +335,7 @@ def _text(data: bytes) -> str:
 
 
 def _frames(data: bytes) -> dict[int, tuple[str, str, int]]:
-    """File, function and line of each stack frame that a module lists."""
+    """Return file, function and line of each stack frame that a module lists."""
     lists = _message(data, 1, 2, 3, 4).values()
     files, functions, places, frames = [dict(enumerate(items, 1)) for items in lists]
     by_id = {}
@@ -348,13 +348,13 @@ def _frames(data: bytes) -> dict[int, tuple[str, str, int]]:
 
 
 def _lists(data: bytes, *numbers: int) -> list[list[int]]:
-    """The numbers in each of several fields."""
+    """Return the numbers in each of several fields."""
     fields = _message(data)
     return [_numbers(fields.get(number, b"")) for number in numbers]
 
 
 def _layout(shape: bytes) -> Any:
-    """The dimensions from the fastest to the slowest, and tiles; None for no layout."""
+    """Return the dimensions from the fastest to the slowest, and tiles; None without a layout."""
     layout = _message(shape).get(_LAYOUT)
     if layout is None:
         return None
@@ -368,12 +368,13 @@ def _pairs(data: bytes) -> dict[str, str]:
 
 
 def _precisions(numbers: list[int]) -> list[str] | None:
-    """The names for both operands; None where they are the default."""
+    """Return the names for both operands; None if both are the default."""
     names = ("DEFAULT", "HIGH", "HIGHEST")
     return [names[number] for number in numbers] if any(numbers) else None
 
 
-#: By the number of the field its name, that of our attribute if there is one, and how it is read.
+#: For each field number the name, ours if we have such an attribute, and the function that reads
+#: it.
 _DETAILS: dict[int, tuple[str, Callable[[Any], Any]]] = {
     11: ("kind", _text),
     14: ("dimensions", _numbers),
@@ -393,7 +394,7 @@ _DETAILS: dict[int, tuple[str, Callable[[Any], Any]]] = {
 
 
 def _groups(data: bytes) -> bytes:
-    """Replica groups along axes of a mesh of devices, written out."""
+    """Expand replica groups that are given by the axes of a device mesh."""
     fields = _message(data, 2)
     mesh = _message(fields[1], 1, 3)
     sizes = [_message(axis).get(2, 0) for axis in mesh[1]]
@@ -401,10 +402,10 @@ def _groups(data: bytes) -> bytes:
     ids = np.array(_numbers(mesh.get(2, b"")) or range(places.shape[1]))
     for iota in map(_message, mesh[3]):
         ids = ids.reshape(_numbers(iota[1])).transpose(_numbers(iota[2]))
-    # The place of each device in its group, and what is left of its place in the mesh.
+    # The position of each device in its group, and the rest of its position in the mesh.
     inner, left, members = np.zeros(ids.size, int), places.copy(), 1
     for reference in map(_message, fields[2]):
-        # Of an axis that is split the size before and of the part.
+        # For a split axis: the size before the part, and the size of the part.
         axis, part = reference.get(1, 0), _message(reference.get(2, b""))
         count = part.get(2, sizes[axis])
         step = sizes[axis] // (part.get(1, 1) * count)

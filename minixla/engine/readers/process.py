@@ -1,9 +1,9 @@
-"""A process in which MLIR reads programs: its readers may die or hang of damaged ones.
+"""A process in which MLIR reads programs, because damaged programs may end its readers.
 
-Run as a script, by `readers.sent`. A request is its number, a program (text, or bytes in binary
-form), for HLO what stands for opcodes that XLA's translation lacks, and for a program with symbolic
-sizes the name and the argument types of its main function. A reply is the number and what becomes
-the arguments of `Sent` or of `Refusal`.
+`readers.sent` runs it as a script. A request is a number and a program, as text or in binary form.
+For HLO it has the replacements of opcodes that XLA's translation lacks. For a program with
+symbolic sizes it has the name and the argument types of the main function. A reply is the number
+and the arguments of `Sent` or of `Refusal`.
 """
 
 import io
@@ -37,13 +37,13 @@ def _beside(name: str) -> Any:
 
 hlo_protos = _beside("hlo_protos")
 refining = _beside("refining")
-# What a healthy program needs, several times over: seconds of CPU, and bytes of memory.
+# Several times the CPU seconds and bytes of memory that a valid program needs.
 _SECONDS, _SECONDS_PER_BYTE = 2.0, 2e-5
 _BYTES, _BYTES_PER_BYTE = 4 << 30, 1000
-# Bytes of a constant that travels beside the module, and the most that an element has.
+# Bytes of a constant that is sent outside the module, and the most bytes of an element.
 _LARGE = 1 << 16
 _WIDEST = 16
-# Characters: one of those takes more, also in bits and in lists of short numbers.
+# The most characters of a smaller constant, also in bits and in lists of short numbers.
 _LONG_CONSTANT = 1 << 13
 
 _contexts = SharedContexts(make_ir_context)
@@ -51,12 +51,12 @@ _contexts.context_for(0)  # made here, not in each child
 
 
 def _read(source: Any, is_binary: bool) -> tuple[list[bytes], Any]:
-    """Parses a program: its bytecode and the data of large constants, and a binary one's text."""
+    """Parse a program; return bytecode, data of large constants, and a binary program's text."""
     if is_binary and not source.startswith(b"ML\xefR"):
         source = jax.export.deserialize(source).mlir_module_serialized
     is_artifact = is_binary and b"StableHLO_v" in source[:64]
     may_be_large = len(source) > _LARGE and _may_hold_large(source)
-    # Reading an artifact loads dialects, in which other programs may not be written.
+    # Reading an artifact loads dialects, which other programs may not use.
     context = make_ir_context() if is_artifact else _contexts.context_for(len(source))
     with context:
         if is_artifact:
@@ -77,7 +77,7 @@ def _read(source: Any, is_binary: bool) -> tuple[list[bytes], Any]:
     return [stream.getvalue(), *constants], text
 
 
-# A location, or an alias for one, as the value of an attribute or in a list of values.
+# A location, or its alias, as the value of an attribute or in a list of values.
 _PLACE = re.compile(r"[={\[,(][ \t]*(?:loc\(|#\w+[ \t]*[],}>])")
 
 
@@ -147,11 +147,11 @@ def _attribute(dictionary: Any, name: str) -> Any:
     except TypeError as error:
         if "Loc" in str(error):
             raise
-        return None  # some kinds of constant have no class
+        return None  # some kinds of constants have no class
 
 
 def _may_hold_large(source: str | bytes) -> bool:
-    """Whether large constants may be in a program: to look at each operation takes long."""
+    """Return whether a program may have large constants; a search of all operations is slow."""
     if not isinstance(source, str) or "dense_resource<" in source:
         return True
     _, *constants = source.split("dense<")
@@ -159,7 +159,7 @@ def _may_hold_large(source: str | bytes) -> bool:
 
 
 def _taken_constants(module: Any) -> list[bytes]:
-    """The data of large constants, in whose place resources stand: `minixla0`, ..."""
+    """Replace large constants by resources `minixla0`, ...; return their data."""
     constants: list[bytes] = []
 
     def visit(operation: Any) -> Any:
@@ -176,16 +176,17 @@ def _taken_constants(module: Any) -> list[bytes]:
 
 
 def _large_data(constant: Any) -> bytes | None:
-    """The data of a constant; None where it is small, or has attributes of the user's beside it."""
+    """Return a constant's data; None if it is small, or has additional attributes of the user."""
     type_ = constant.results[0].type
     if len(constant.attributes) != 1 or math.prod(type_.shape) * _WIDEST < _LARGE:
         return None
     if str(type_.element_type) == "i1":
-        value = constant.attributes["value"]  # of which the bytecode has bits
+        value = constant.attributes["value"]  # the bytecode stores bits
         is_large = not value.is_splat and math.prod(type_.shape) >= _LARGE
         return np.asarray(value).tobytes() if is_large else None
-    # In bytecode the data of an attribute is a chunk by itself: the one way to that of nearly every
-    # element type. A copy: of what has several readers MLIR writes their order too, and dies of it.
+    # In bytecode the data of an attribute is a separate chunk, the only access for nearly every
+    # element type. Use a copy: for a value with several uses, MLIR also writes their order, and
+    # crashes.
     large: list[bytes] = []
     keep = SimpleNamespace(write=lambda data: large.append(data) if len(data) >= _LARGE else None)
     constant.clone(ip=False).write_bytecode(keep)
@@ -210,7 +211,7 @@ def _answer(request: Any, arrays: list[np.ndarray]) -> tuple[dict[str, Any], lis
                 return {"text": hlo_text, "tables": tables}, blocks
             blocks, text = _read(source, not is_text)
             return {"text": text, "tables": tables}, blocks
-    except Exception as error:  # whatever it meets in damaged bytes, the other side is told
+    except Exception as error:  # the parent gets any error of damaged bytes
         return {**problem_of(error), "tables": tables}, []
 
 

@@ -1,7 +1,7 @@
-"""Replace the symbolic sizes of a program by the sizes of its arguments.
+"""Replace the symbolic sizes of a program with the sizes of its arguments.
 
-XLA's shape refinement does it. Like XLA's readers, it may end the process, so only the process that
-reads programs runs this, as a module without packages around it.
+XLA's shape refinement replaces them. Like XLA's readers, it may end the process, so only the
+process that reads programs runs this, as a module without packages around it.
 """
 
 import io
@@ -32,7 +32,7 @@ def refined(source: bytes, name: str, types: Sequence[str]) -> bytes:
         try:
             module = _refine(module)
         except JaxRuntimeError:
-            # XLA infers all sizes before it checks assertions, which say more.
+            # XLA infers all sizes before it checks assertions, which have better messages.
             module = _with_types(source, name, types)
             _keep_assertions(_functions(module)[_MAIN])
             _refine(module)
@@ -111,7 +111,7 @@ def _keep_assertions(function: Any) -> None:
 
 
 def _rename_main(module: Any, functions: dict[str, Any], name: str) -> None:
-    """Call a function `main`, and make all others private, so that unused ones can be removed."""
+    """Name a function `main`, and make all others private, so that unused ones can be removed."""
     for other, function in functions.items():
         visibility = "public" if other == name else "private"
         function.attributes["sym_visibility"] = ir.StringAttr.get(visibility)

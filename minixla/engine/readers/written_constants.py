@@ -1,7 +1,7 @@
-"""Large constants in a program's text, read before MLIR sees it.
+"""Read the large constants of a program's text before MLIR does.
 
-MLIR keeps a number of a list as a token, and Python's interface copies the rest several times over;
-here each is read once, piece by piece. What is not read here goes to MLIR as it stands.
+MLIR keeps a token for each number of a list, and Python's interface copies the rest several
+times; here each is read once, in pieces. MLIR reads everything else unchanged.
 """
 
 import binascii
@@ -14,16 +14,16 @@ import numpy as np
 
 from minixla.core.element_types import BY_STABLEHLO, ElementType
 
-#: Characters; shorter ones are MLIR's.
+#: Number of characters; MLIR reads shorter ones.
 _LARGE = 1 << 16
 _PIECE = 1 << 22
 _NAME = "minixla_text"
-#: What stands before and after a constant's value.
+#: The text before and after a constant's value.
 _BEFORE = re.compile(r'\b(?:stablehlo|chlo)\.constant(?:"\(\)\s*<?\{\s*value\s*=)?\s*\Z')
 _AFTER = re.compile(r'"?>\s*:\s*tensor<((?:\d{1,18}x)+)(complex<f\d\d>|[a-z]\w*)>')
 _NEAR = 200
 _OPENING = re.compile(rb'dense<(?:("0x)|\[)')
-# Numbers of these are rounded once, as MLIR rounds them.
+# Numbers of these types are rounded once, as in MLIR.
 _LISTED = frozenset(
     ["f16", "f32", "f64", *[f"{u}i{bits}" for u in ("", "u") for bits in (8, 16, 32)]]
 )
@@ -33,9 +33,9 @@ _Reader = Callable[[bytes, int, int, ElementType, Sequence[int]], np.ndarray]
 
 
 def without_constants(source: str | bytes) -> tuple[str | bytes, dict[str, np.ndarray]]:
-    """A text in which resources stand for large constants, and the bytes of each by its name.
+    """Replace the large constants of a text by resources; return the text and the bytes by name.
 
-    Bytes that are no UTF-8 come back as they are.
+    Bytes that are not UTF-8 are returned unchanged.
     """
     constants: dict[str, np.ndarray] = {}
     if len(source) < _LARGE:
@@ -54,7 +54,7 @@ def without_constants(source: str | bytes) -> tuple[str | bytes, dict[str, np.nd
         sizes = [int(digits) for digits in after[1][:-1].split("x")]
         try:
             data = reader(text, start, end, BY_STABLEHLO[after[2]], sizes)
-        except (KeyError, ValueError, OverflowError):  # MLIR says what is wrong
+        except (KeyError, ValueError, OverflowError):  # MLIR reports the error
             continue
         parts += [text[done : start - len("dense<")], f"{resource}{len(constants)}".encode()]
         constants[f"{_NAME}{len(constants)}"] = data.reshape(-1).view(np.uint8)
@@ -67,7 +67,7 @@ def without_constants(source: str | bytes) -> tuple[str | bytes, dict[str, np.nd
 
 
 def _values(text: bytes) -> Iterator[tuple[int, int, _Reader]]:
-    """Where the value of each large constant begins and ends, and what reads it."""
+    """Yield the start, the end and the reader of each large constant's value."""
     match = _OPENING.search(text)
     while match is not None:
         closing, reader = (b'"', _hexadecimal) if match[1] else (b">", _listed)
@@ -82,7 +82,7 @@ def _values(text: bytes) -> Iterator[tuple[int, int, _Reader]]:
 def _hexadecimal(
     text: bytes, start: int, end: int, kind: ElementType, sizes: Sequence[int]
 ) -> np.ndarray:
-    """The bytes that `"0x...` from `start` to `end` stands for."""
+    """Decode the value `"0x...` from `start` to `end`."""
     start += len('"0x')
     count = prod(sizes) * kind.dtype.itemsize
     if end - start != 2 * count:
@@ -97,9 +97,9 @@ def _hexadecimal(
 def _listed(
     text: bytes, start: int, end: int, kind: ElementType, sizes: Sequence[int]
 ) -> np.ndarray:
-    """The numbers of the list from `start` to `end`.
+    """Return the numbers of the list from `start` to `end`.
 
-    Its brackets, commas and points are compared with those that its type asks for.
+    Its brackets, commas and points are compared with those that the type requires.
     """
     if kind.stablehlo not in _LISTED or end - start < 2 * prod(sizes):
         raise ValueError("not read here")
@@ -113,12 +113,14 @@ def _listed(
         piece = text[start:until]
         structure.append(piece.translate(None, b"0123456789+-eE \t\r\n"))
         with warnings.catch_warnings():
-            warnings.simplefilter("error", DeprecationWarning)  # NumPy's word for what is no number
+            warnings.simplefilter(
+                "error", DeprecationWarning
+            )  # NumPy warns about text that is not a number
             try:
                 numbers = np.fromstring(piece.translate(_BLANKS), wide, sep=" , ")
             except DeprecationWarning:
                 raise ValueError("no numbers") from None
-        # In the type of the constant, where that can hold them.
+        # Round to the constant's type.
         with np.errstate(over="ignore", under="ignore"):
             rounded = numbers.astype(kind.dtype)
         if kind.is_integer and not np.array_equal(rounded, numbers):

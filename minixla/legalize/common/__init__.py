@@ -1,1 +1,1 @@
-"""Faults that several platforms share, by topic."""
+"""Faults of several platforms, by topic."""

@@ -25,5 +25,5 @@ def _is_unknown(operation: Any, operands: Operands, target: Target) -> bool:
 
 @legalize(_REDUCTIONS, PLATFORMS, when=_is_unknown)
 def reductions_by_gathers(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA reduces over devices only by sums, products, minima and maxima, and no 2-bit integers."""
+    """XLA reduces over devices only with sums, products, min and max, and not 2-bit integers."""
     return operation.lowered(*operands)

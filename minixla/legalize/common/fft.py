@@ -15,7 +15,7 @@ def _is_symmetric(operation: Any, operands: Operands, target: Target) -> bool:
 
 @legalize(Fft, ("cuda", "tpu"), when=_is_symmetric)
 def inverse_by_dimension(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA:GPU takes the symmetry of IRFFT for granted along all dimensions.
+    """XLA:GPU assumes the symmetry of IRFFT along all dimensions.
 
     The replacement is IFFT of the outer dimensions, then IRFFT of the last.
     """

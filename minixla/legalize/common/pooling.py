@@ -6,7 +6,7 @@ from typing import Any
 from minixla.legalize.registry import Operands, Target, legalize
 from minixla_ops.indexing.select_and_scatter import SelectAndScatter
 
-#: XLA:CPU may compile programs of some 32 elements and more for minutes.
+#: XLA:CPU may need minutes to compile a program of more than about 32 elements.
 MOST_ELEMENTS = 25
 
 
@@ -18,6 +18,6 @@ def _are_separate(operation: Any, operands: Operands, target: Target) -> bool:
 def separate_windows(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA:CPU evaluates the windows element by element; a program of slices is 10 times faster.
 
-    XLA:GPU needs temporary memory for the windows, and none for the program.
+    XLA:GPU needs temporary memory for the windows, but not for the program.
     """
     return operation.lowered(*operands)

@@ -12,7 +12,7 @@ from minixla_ops.helpers.shorthand import array_shape, as_results
 from minixla_ops.indexing import sort_orders
 from minixla_ops.indexing.sorting import Sort
 
-#: The types that are sorted as others of the same bits or values.
+#: Types that are sorted as another type with the same bits or values.
 _SHORT_FLOATS = {name: f"u{name[1]}" for name in ELEMENT_TYPES if name[:2] in ("f4", "f8")}
 _CARRIED = {"s2": "s8", "u2": "u8", **_SHORT_FLOATS}
 _CARRIERS = {ELEMENT_TYPES[name]: ELEMENT_TYPES[carrier] for name, carrier in _CARRIED.items()}
@@ -26,7 +26,7 @@ def _is_misread(operation: Any, operands: Operands, target: Target) -> bool:
 def sorts_of_short_types(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA converts short floats while it sorts, and loses integers of two bits.
 
-    The conversion changes NaN and the order of the least numbers of f8e5m2fnuz.
+    The conversion changes NaN, and the order of the smallest numbers of f8e5m2fnuz.
     """
     kinds = [array_shape(operand).element_type for operand in operands]
 
@@ -60,8 +60,8 @@ def _may_misorder(operation: Any, operands: Operands, target: Target) -> bool:
 
 @legalize(Sort, ("cpu", "cuda", "tpu"), when=_may_misorder)
 def sorts_by_any_order(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA:CPU reads outside of the array if the comparator is not a strict weak order.
+    """XLA:CPU reads outside the array if the comparator is not a strict weak order.
 
-    It does so in std::sort, which unstable sorts use, and not in std::stable_sort.
+    This happens in std::sort, which unstable sorts use, but not in std::stable_sort.
     """
     return operation(*operands, is_stable=True)

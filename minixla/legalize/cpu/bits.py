@@ -18,7 +18,7 @@ def leading_zeros(operation: Any, operands: Operands, target: Target) -> Any:
 
 @legalize(classes("PopulationCount"), "cpu", folds=True, element_types=[ELEMENT_TYPES["s2"]])
 def bits_of_two(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA folds popcnt of s2 constants with the copies of the sign, as a count of wider numbers."""
+    """XLA folds popcnt of s2 constants in a wider type, and counts copies of the sign bit."""
     return on_hidden(operation, operands)
 
 
@@ -28,7 +28,7 @@ def _becomes_narrow(operation: Any, operands: Operands, target: Target) -> bool:
 
 @legalize(classes("BitcastConvertType"), "cpu", folds=True, when=_becomes_narrow)
 def bits_of_narrow_types(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA folds bitcast_convert of constants to 2 or 4 bits to bytes that it never set."""
+    """XLA folds bitcast_convert of constants to 2 or 4 bits to uninitialized bytes."""
     return on_hidden(operation, operands)
 
 

@@ -1,4 +1,4 @@
-"""Recomputation of intermediate values, as `minixla.checkpoint` asks for."""
+"""Recomputation of intermediate values, as requested by `minixla.checkpoint`."""
 
 from functools import reduce
 from typing import Any
@@ -22,10 +22,10 @@ def _is_on_one_device(operation: Any, operands: Operands, target: Target) -> boo
 
 @legalize(RecomputationBarrier, "cpu", when=_is_on_one_device)
 def recomputation(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA:CPU drops barriers, merges both computations, and so keeps what is to be recomputed.
+    """XLA:CPU drops barriers and merges both computations, so it does not recompute values.
 
-    The replacement selects the values by a predicate of the cotangents that always holds, which XLA
-    does not see.
+    The replacement selects the values by a predicate of the cotangents that is always true, but
+    that XLA cannot simplify.
     """
     cotangents = [operands[index] for index in operation.cotangents]
     numbers = [_is_finite(cotangent) for cotangent in cotangents if _is_selectable(cotangent)]
@@ -41,7 +41,7 @@ def recomputation(operation: Any, operands: Operands, target: Target) -> Any:
 
 
 def _is_selectable(value: Any) -> bool:
-    """Whether XLA:CPU selects elements of any such array."""
+    """Return whether XLA:CPU can select elements of an array of this type."""
     shape = shape_of(value)
     if not isinstance(shape, Shape) or shape.is_dynamic or not shape.size:
         return False

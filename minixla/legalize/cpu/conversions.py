@@ -19,7 +19,7 @@ def _is_narrowing(operation: Any, operands: Operands, target: Target) -> bool:
 def narrowed_integers(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA:CPU crashes (SIGSEGV) on `and` and `or` of narrowed integers and their sums over windows.
 
-    Converted to the unsigned type first, the same bits compile.
+    The same bits compile if they are converted to the unsigned type first.
     """
     narrow = operation.new_element_type
     unsigned = ops.convert_element_type(operands[0], ELEMENT_TYPES[f"u{narrow.bits}"])
@@ -32,5 +32,5 @@ def _drops_imaginary_part(operation: Any, operands: Operands, target: Target) ->
 
 @legalize(classes("ConvertElementType"), "cpu", element_types=COMPLEX, when=_drops_imaginary_part)
 def real_parts(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA:CPU crashes where it folds the conversion of a complex constant to a real type."""
+    """XLA:CPU crashes when it folds the conversion of a complex constant to a real type."""
     return operation(ops.real(operands[0]))

@@ -1,4 +1,4 @@
-"""Convolutions by our kernel, `minixla/engine/kernels/convolutions.cc`."""
+"""Convolutions with our kernel, `minixla/engine/kernels/convolutions.cc`."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -26,7 +26,7 @@ Layout = tuple[int, ...]
 
 
 def _is_for_kernel(operation: Any, operands: Operands, target: Target) -> bool:
-    """Whether the kernel computes a convolution: of one group, in one or two dimensions."""
+    """Return whether the kernel supports a convolution: one group, one or two dimensions."""
     lhs, rhs = (operand.shape for operand in operands)
     is_simple = operation.group_count == 1 and lhs.rank in (3, 4)
     if not target.calls_kernels or not is_simple or any(operation.window_reversal):
@@ -39,9 +39,9 @@ def _is_for_kernel(operation: Any, operands: Operands, target: Target) -> bool:
 
 @legalize(ConvGeneralDilated, "cpu", when=_is_for_kernel)
 def convolutions_by_kernel(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA:CPU runs a convolution on one thread, and in loops without its library.
+    """XLA:CPU runs a convolution on one thread, or in loops if its library does not support it.
 
-    The kernel runs on all threads. XLA brings the arrays into the layouts that it reads and writes.
+    The kernel runs on all threads. XLA converts the arrays to the layouts that it reads and writes.
     """
     shapes = tuple(map(array_shape, operands))
     result: Any = operation.infer(shapes)
@@ -63,7 +63,7 @@ def _attributes(
     batch, features, *base = sizes_at(lhs, numbers.lhs)
     kernel = sizes_at(rhs, numbers.kernel_spatial_dimensions)
     windows = sizes_at(result, numbers.output_spatial_dimensions)
-    # As of a kernel's gradient: a few large windows, unless more must be copied for it.
+    # A kernel's gradient has a few large windows; prefer them unless more data must be copied.
     convolved, correlated = _layouts(numbers, False), _layouts(numbers, True)
     costs = [
         sum(dimensions != tuple(sorted(dimensions)[::-1]) for dimensions in x)
@@ -95,9 +95,9 @@ def _two(sizes: Sequence[int]) -> Sequence[int]:
 
 
 def _layouts(numbers: ConvolutionDimensionNumbers, is_correlation: bool) -> tuple[Layout, ...]:
-    """Of lhs, rhs and the result the dimensions from the fastest on.
+    """Return the dimensions of lhs, rhs and the result, from the fastest to the slowest.
 
-    A correlation sums over what lies side by side in the images, which are features of lhs.
+    A correlation sums over adjacent elements of the images, which are features of lhs.
     """
     batch, features, *base = numbers.lhs
     outputs, inputs, *kernel = numbers.rhs

@@ -27,7 +27,7 @@ def _may_fold_a_zero(operation: Any, operands: Operands, target: Target) -> bool
 
 @legalize(classes("Div Rem"), "cpu", folds=True, element_types=INTEGERS, when=_may_fold_a_zero)
 def integer_division_by_zero(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA's folder ends the process (SIGFPE) where it divides integers by 0."""
+    """XLA's folder ends the process (SIGFPE) when it divides integers by 0."""
     return on_hidden(operation, operands)
 
 
@@ -51,7 +51,7 @@ def _reciprocal_is_lost(operation: Any, operands: Operands, target: Target) -> b
 
 @legalize(_DIV, "cpu", element_types=FLOATS, when=_reciprocal_is_lost)
 def division_by_large_constants(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA multiplies by the reciprocal of a constant, which is 0 where it would be subnormal."""
+    """XLA multiplies by the reciprocal of a constant, which is 0 if it would be subnormal."""
     return on_hidden(operation, operands, 1)
 
 
@@ -74,9 +74,9 @@ def _divides_quotient(operation: Any, operands: Operands, target: Target) -> boo
 
 @legalize(_DIV, "cpu", element_types=INEXACT, when=_divides_quotient)
 def quotient_of_quotients(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA computes x / y / z as x / (y * z), which is 0 where y * z overflows.
+    """XLA computes x / y / z as x / (y * z), which is 0 if y * z overflows.
 
-    It computes x / (y / z) as x * z / y. The two divisions take as long as the division and the
+    It computes x / (y / z) as x * z / y. Two divisions take as long as a division and a
     product.
     """
     return on_hidden(operation, operands)

@@ -12,7 +12,7 @@ from minixla_ops.elementwise.comparisons import MEMBERS
 from minixla_ops.elementwise.families import FLOATS
 
 _F4, _POWERS = ELEMENT_TYPES["f4e2m1fn"], ELEMENT_TYPES["f8e8m0fnu"]
-# XLA folds these correctly for f8e8m0fnu. XLA:CPU treats its least number, 2**-127, as 0.
+# XLA folds these correctly for f8e8m0fnu. XLA:CPU treats its smallest number, 2**-127, as 0.
 _RIGHT_OF_POWERS = ("Add", "Mul", "Div", "Min", "Max", "Clamp")
 _ELEMENTWISE = [
     operation for operation in REGISTRY.values() if operation.is_elementwise and operation.operands
@@ -66,7 +66,7 @@ def _is_odd(operation: Any, operands: Operands, target: Target) -> bool:
 
 @legalize(_ELEMENTWISE, "cpu", folds=True, element_types=(_F4, _POWERS), when=_is_odd)
 def formats_without_infinity(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA folds f8e8m0fnu and f4e2m1fn constants with zeros, signs or infinities that they lack."""
+    """XLA folds f8e8m0fnu and f4e2m1fn constants to zeros, signs or infinities that they lack."""
     return on_hidden(operation, operands)
 
 
@@ -80,11 +80,11 @@ def _becomes_odd(operation: Any, operands: Operands, target: Target) -> bool:
 
 @legalize(classes("ConvertElementType"), "cpu", folds=True, when=_becomes_odd)
 def conversions_without_infinity(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA folds conversions to f8e8m0fnu and f4e2m1fn without regard to signs and NaN."""
+    """XLA folds conversions to f8e8m0fnu and f4e2m1fn and ignores signs and NaN."""
     return on_hidden(operation, operands)
 
 
 @legalize(classes("ConvertElementType"), "cpu", element_types=[_F4], when=_is_integer)
 def f4_as_integer(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA:CPU converts 6, the greatest f4e2m1fn, to the greatest integer."""
+    """XLA:CPU converts 6, the largest f4e2m1fn, to the largest integer."""
     return operation(ops.convert_element_type(operands[0], F32))

@@ -1,8 +1,8 @@
-"""Grouped convolutions: XLA:CPU runs some of them ten to a hundred times too slowly.
+"""Grouped convolutions; XLA:CPU runs some of them ten to a hundred times too slowly.
 
-A convolution of few features in a group becomes a sum of shifted and scaled inputs, one for each
-element of the kernel, and the gradient of a depthwise kernel a sum of products for each of its
-elements, which XLA fuses into loops over the result. Other groups become convolutions one by one,
+A convolution with few features per group becomes a sum of shifted and scaled inputs, one per
+kernel element. The gradient of a depthwise kernel becomes a sum of products for each of its
+elements. XLA fuses both into loops over the result. Other groups become separate convolutions
 or, if there are many, batch groups become feature groups.
 """
 
@@ -82,7 +82,7 @@ def _form(it: ConvGeneralDilated, lhs: Shape, rhs: Shape) -> Form | None:
 
 
 def _one_by_one(it: ConvGeneralDilated, lhs: Any, rhs: Any) -> Any:
-    """Each group's convolution by itself."""
+    """Compute the convolution of each group separately."""
     numbers = it.dimension_numbers
     by_feature, groups = it.feature_group_count > 1, it.group_count
     cut = numbers.input_feature_dimension if by_feature else numbers.input_batch_dimension
@@ -98,7 +98,7 @@ def _parts(value: Any, dimension: int, count: int) -> list[Any]:
 
 
 def _by_feature_groups(it: ConvGeneralDilated, lhs: Any, rhs: Any) -> Any:
-    """Batch groups as feature groups: each group's members get their group's features."""
+    """Convert batch groups to feature groups: the images of each group get its features."""
     numbers, groups = it.dimension_numbers, it.batch_group_count
     lhs = split_dimension(lhs, numbers.input_batch_dimension, groups)
     lhs = merge_dimension(lhs, numbers.input_batch_dimension, numbers.input_feature_dimension)
@@ -106,12 +106,12 @@ def _by_feature_groups(it: ConvGeneralDilated, lhs: Any, rhs: Any) -> Any:
 
 
 def _by_elements(it: ConvGeneralDilated, lhs: Any, rhs: Any) -> Any:
-    """The sum over the elements of a kernel of a part of lhs times a weight."""
+    """Sum the products of a kernel element and a part of lhs over all kernel elements."""
     result: Any = it.infer((array_shape(lhs), array_shape(rhs)))
     numbers = it.dimension_numbers
     wide = summing_type(result.element_type, array_shape(lhs).element_type)
     feature, groups = numbers.output_feature_dimension, it.feature_group_count
-    # Of all arrays the features become two dimensions: groups, and the features of a group.
+    # The features of all arrays become two dimensions: groups, and the features of a group.
     order = _matched(numbers.output, numbers.lhs)
     base = _padded(ops.transpose(convert(lhs, wide), order), numbers.output_spatial_dimensions, it)
     base = split_dimension(base, feature, groups)
@@ -135,7 +135,7 @@ def _by_elements(it: ConvGeneralDilated, lhs: Any, rhs: Any) -> Any:
 
 
 def _elements(kernel: Any, it: ConvGeneralDilated) -> Iterator[tuple[Any, int, list[int]]]:
-    """Of each element of a kernel the weights of all outputs, the feature, and where lhs begins."""
+    """Yield for each kernel element the weights of all outputs, its feature, and offsets in lhs."""
     outputs, *sizes = array_shape(kernel).dimensions
     for feature, *index in itertools.product(*map(range, sizes)):
         triples = zip(sizes[1:], index, it.window_reversal, strict=True)
@@ -146,11 +146,12 @@ def _elements(kernel: Any, it: ConvGeneralDilated) -> Iterator[tuple[Any, int, l
 
 
 def _depthwise_gradient(it: ConvGeneralDilated, lhs: Any, rhs: Any) -> Any:
-    """One output feature for each member of the batch: sums of products at each position."""
+    """Compute one output feature per batch element: sums of products at each position."""
     result: Any = it.infer((array_shape(lhs), array_shape(rhs)))
     numbers = it.dimension_numbers
     wide = summing_type(result.element_type, array_shape(lhs).element_type)
-    # rhs in the order of lhs: its output features stand at the batch, its input features at those.
+    # rhs in the dimension order of lhs: its output features as batch, its input features as
+    # features.
     kernel = ops.transpose(convert(rhs, wide), _matched(numbers.lhs, numbers.rhs))
     spatial = numbers.input_spatial_dimensions
     kernel = ops.rev(kernel, list(itertools.compress(spatial, it.window_reversal)))
@@ -166,7 +167,7 @@ def _depthwise_gradient(it: ConvGeneralDilated, lhs: Any, rhs: Any) -> Any:
         part = _strided(base, dict(zip(spatial, offsets, strict=True)), steps, counts)
         columns.append(ops.reshape(sum_over(part * kernel, summed), (1, outputs)))
     joined = ops.concat_in_dim(columns, 0)
-    # [*positions, outputs] in the order of the result, whose batch has one member.
+    # [*positions, outputs] in the dimension order of the result, whose batch size is one.
     batch, feature, *where = numbers.output
     permutation = [[*where, feature, batch].index(index) for index in range(result.rank)]
     whole = ops.reshape(joined, [*positions, outputs, 1])
@@ -174,13 +175,13 @@ def _depthwise_gradient(it: ConvGeneralDilated, lhs: Any, rhs: Any) -> Any:
 
 
 def _matched(target: Sequence[int], source: Sequence[int]) -> list[int]:
-    """The permutation that brings dimensions of the roles `source` to the places of `target`."""
+    """Return the permutation that moves dimensions in the order `source` to the order `target`."""
     by_place = dict(zip(target, source, strict=True))
     return [by_place[place] for place in range(len(target))]
 
 
 def _padded(value: Any, spatial: Sequence[int], it: ConvGeneralDilated) -> Any:
-    """`value` with the convolution's padding and holes in its spatial dimensions."""
+    """Pad the spatial dimensions of `value` with the convolution's padding and dilation."""
     shape = array_shape(value)
     config = [(0, 0, 0)] * shape.rank
     for dimension, (low, high), dilation in zip(spatial, it.padding, it.lhs_dilation, strict=True):
@@ -189,7 +190,7 @@ def _padded(value: Any, spatial: Sequence[int], it: ConvGeneralDilated) -> Any:
 
 
 def _strided(base: Any, offsets: Places, steps: Places, counts: Places) -> Any:
-    """By dimension: from `offsets` on every `steps`-th element of `base`, `counts` of them."""
+    """Slice dimensions of `base`: `counts` elements from `offsets`, every `steps`-th."""
     sizes = array_shape(base).dimensions
     starts, limits, strides = [0] * len(sizes), list(sizes), [1] * len(sizes)
     for dimension, offset in offsets.items():

@@ -8,7 +8,7 @@ from minixla.legalize.registry import Operands, Target, legalize
 
 
 def _starts(operation: Any, operands: Operands) -> list[int]:
-    """Return the positions of the operands that hold start indices."""
+    """Return the positions of the operands with start indices."""
     if operation.name == "Scatter":
         return [(len(operands) - 1) // 2]
     return list(range(2 if operation.name == "DynamicUpdateSlice" else 1, len(operands)))
@@ -24,5 +24,5 @@ def _has_unsigned_start(operation: Any, operands: Operands, target: Target) -> b
     classes("DynamicSlice DynamicUpdateSlice Gather Scatter"), "cpu", when=_has_unsigned_start
 )
 def unsigned_starts(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA takes unsigned constant starts with the top bit set for negative, and clamps to 0."""
+    """XLA treats unsigned constant starts with the top bit set as negative and clamps to 0."""
     return on_hidden(operation, operands, *_starts(operation, operands))

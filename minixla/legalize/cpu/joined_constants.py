@@ -1,4 +1,4 @@
-"""Products and sums with several constants, which XLA joins into one."""
+"""Products and sums with several constants, which XLA joins into one constant."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ _STEPS = 16
 
 
 class _Scale(NamedTuple):
-    """A product of constants, as the binary logarithms of its least and greatest magnitudes."""
+    """A product of constants, as the binary logarithms of its smallest and largest magnitudes."""
 
     low: float
     high: float
@@ -31,7 +31,7 @@ class _Scale(NamedTuple):
 
 
 def _may_hold(value: Value, kinds: tuple) -> bool:
-    """Whether a value may be computed with a constant; most are not, so this check saves time."""
+    """Return whether a value may be computed with a constant; a fast check, as most are not."""
     step = value.instruction
     return step is None or isinstance(step.op, CallsProgram) or type(step.op) in kinds
 
@@ -43,7 +43,7 @@ def _is_float(value: Value) -> bool:
 def _parts(value: Value, kinds: tuple, target: Target) -> tuple | None:
     """Return a value's operation, varying operand and constant, and whether the constant is first.
 
-    None if the operation is not one of `kinds`, or has no constant of known numbers.
+    Return None if the operation is not one of `kinds`, or has no constant with known numbers.
     """
     step = value.instruction
     while step is not None and isinstance(step.op, CallsProgram):
@@ -79,9 +79,9 @@ def _joined(name: str, before: _Scale | None, numbers: np.ndarray, is_first: boo
 def _summed(
     name: str, before: tuple[float, float] | None, numbers: np.ndarray, is_first: bool
 ) -> tuple[float, float]:
-    """Return the sum of the constants added to a value, and their greatest magnitude.
+    """Return the sum of the constants added to a value, and their largest magnitude.
 
-    Use the element of greatest magnitude in place of an array of constants.
+    An array of constants is represented by its element of largest magnitude.
     """
     number = float(numbers.flat[np.abs(numbers).argmax()])
     total, most = before or (0.0, 0.0)

@@ -1,4 +1,4 @@
-"""Sums of padded neighbours, such as the cotangents of slices, as one join."""
+"""Sums of adjacent padded arrays, such as the cotangents of slices, as one concatenation."""
 
 from collections.abc import Sequence
 from math import prod
@@ -12,9 +12,9 @@ from minixla.legalize.registry import Operands, Target, legalize
 from minixla_ops.elementwise.binary import Add
 from minixla_ops.movement.slicing import ConcatInDim, Pad, Triples, pad_with_zeros
 
-# Below these sizes XLA:CPU computes a sum of pads sooner: single elements, and short rows.
+# Below these sizes XLA:CPU computes a sum of pads faster: single elements, and short rows.
 _LEAST_SIZE, _LEAST_ROW = 128, 4
-# A join of this many parts becomes a part of the next one, or programs would grow quadratically.
+# Larger concatenations become a part of the next one; otherwise programs would grow quadratically.
 _MOST_PARTS = 32
 
 
@@ -33,7 +33,7 @@ def joined_pads(operation: Any, operands: Operands, target: Target) -> Any:
 
 
 def _join(first: Value, second: Value) -> tuple[list[Value], int, Triples] | None:
-    """Return the parts, the dimension and the padding of two padded arrays side by side."""
+    """Return the parts, the dimension and the padding of two adjacent padded arrays."""
     one = _padded(first)
     other = None if one is None else _padded(second)
     if one is None or other is None:
@@ -57,7 +57,7 @@ def _padded(value: Value) -> tuple[Triples, Value] | None:
 
 
 def _dimension_of_join(low: Triples, high: Triples, before: Any, after: Any) -> int | None:
-    """The only dimension in which paddings differ, if the second array begins as the first ends."""
+    """Return the only dimension in which paddings differ, if the second array follows the first."""
     differ = [at for at, pair in enumerate(zip(low, high, strict=True)) if pair[0] != pair[1]]
     if len(differ) != 1 or before.is_dynamic or after.is_dynamic:
         return None

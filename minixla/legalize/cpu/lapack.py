@@ -1,4 +1,4 @@
-"""Linear algebra by LAPACK and BLAS."""
+"""Linear algebra with LAPACK and BLAS."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -28,7 +28,7 @@ def _lapack(
     results: Sequence[Shape],
     over: int = 0,
 ) -> tuple[Any, ...]:
-    """Call a routine, named without the letter of the element type; options are letters."""
+    """Call a routine, given without the letter of the element type; options are letters."""
     kind = array_shape(operands[0]).element_type
     codes = {name: f"{ord(letter)} : ui8" for name, letter in options.items()}
     target = f"lapack_{LETTERS[kind.name]}{routine}_ffi"
@@ -36,7 +36,7 @@ def _lapack(
 
 
 def _info(a: Shape) -> Shape:
-    """Return the shape of what LAPACK says of each matrix: 0 for success."""
+    """Return the shape of LAPACK's status of each matrix: 0 for success."""
     return Shape("s32", a.dimensions[:-2])
 
 

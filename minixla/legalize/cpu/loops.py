@@ -1,4 +1,4 @@
-"""Loops whose trip count XLA computes while it compiles."""
+"""Loops whose trip count XLA computes during compilation."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,7 +24,7 @@ def _counters(operation: Any) -> list[int]:
 
 
 def _counts_by_one(operation: Any, counters: Sequence[int]) -> bool:
-    """Whether a loop is `while i < limit: i += 1` of signed integers."""
+    """Return whether a loop is `while i < limit: i += 1` of signed integers."""
     condition, body = operation.condition.pruned(), operation.body
     if len(counters) != 1 or len(condition.instructions) > 2:
         return False
@@ -53,8 +53,8 @@ def _is_counted(operation: Any, operands: Operands, target: Target) -> bool:
 def counted_loops(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA miscounts loops of constant start and limit unless they count up by 1.
 
-    `i = 0; while i < 1: i += 2` never runs, `i = 5; while i < 4: i += 2` runs once. Where an
-    unsigned counter goes down, XLA ends the process (u64) or stops one step early. A barrier on the
+    `i = 0; while i < 1: i += 2` never runs, `i = 5; while i < 4: i += 2` runs once. If an
+    unsigned counter decreases, XLA ends the process (u64) or stops one step early. A barrier on the
     initial value of the counter hides the trip count.
     """
     return on_hidden(operation, operands, *_counters(operation))
@@ -76,7 +76,7 @@ def _counts_unsigned(operation: Any, operands: Operands, target: Target) -> bool
 
 @legalize(classes("While"), "cpu", when=_counts_unsigned)
 def unsigned_counters(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA ends the process over loops that count a u64 down, and stops others one step early.
+    """XLA ends the process for loops that count a u64 down, and stops others one step early.
 
     The loop carries the same bits as a signed number.
     """

@@ -28,7 +28,7 @@ def widened_results(operation: Any, operands: Operands, target: Target) -> Any:
 
 @legalize(classes("Eq Ne Lt Le Gt Ge Max Min Clamp"), "cpu", element_types=_NARROW[:1])
 def signs_of_two_bits(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA:CPU takes the s2 constants -1 and -2 for 3 and 2 when it compares."""
+    """XLA:CPU treats the s2 constants -1 and -2 as 3 and 2 in comparisons."""
     hidden = ops.optimization_barrier(operands)
     wide = operation(*[ops.convert_element_type(operand, _S8) for operand in hidden])
     is_number = array_shape(wide).element_type is _S8
@@ -53,7 +53,7 @@ def on_bytes(operation: Any, operands: Operands) -> Any:
 
 @legalize(classes("ConcatInDim"), "cpu", element_types=_TWO_BITS)
 def joined_arrays_of_two_bits(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA:CPU crashes where it joins arrays of 2-bit integers."""
+    """XLA:CPU crashes when it concatenates arrays of 2-bit integers."""
     return on_bytes(operation, operands)
 
 

@@ -25,8 +25,8 @@ def _overlaps(operation: Any, operands: Operands, target: Target) -> bool:
 def overlapping_windows(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA:CPU evaluates the windows element by element; two programs of slices are faster.
 
-    The selection and the sums are calls that stay apart: fused, XLA:CPU would repeat the selection
-    for each element of the sums.
+    The selection and the sums are separate calls: if they were fused, XLA:CPU would repeat the
+    selection for each element of the sums.
     """
     operand, *others = operands
     selection = kept_program(

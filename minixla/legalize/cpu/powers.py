@@ -21,11 +21,11 @@ def _is_beyond(operation: Any, operands: Operands, target: Target) -> bool:
 
 @legalize(classes("Pow"), "cpu", folds=True, element_types=INTEGERS, when=_is_beyond)
 def integer_power(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA:CPU takes integer exponents modulo 64, and unsigned ones as signed.
+    """XLA:CPU takes integer exponents modulo 64, and treats unsigned exponents as signed.
 
     Its folder returns 0 for (-1) ** -1. The replacement is a loop that squares the base and
     multiplies the squares selected by the bits of the exponent. With a negative exponent the
-    results are 1, 1 or -1, and 0 for the bases 1, -1 and all others.
+    result is 1 for the base 1, 1 or -1 for -1, and 0 for all others.
     """
     kind = array_shape(operands[0]).element_type
     # XLA:CPU stores 2 and 4 bits in bytes.
@@ -47,7 +47,7 @@ def integer_power(operation: Any, operands: Operands, target: Target) -> Any:
 
 
 def _products(base: Any, bits: Any) -> Any:
-    """Compute powers of `base` by repeated squaring; `bits` holds the exponents."""
+    """Compute powers of `base` by repeated squaring; `bits` has the exponents."""
 
     def goes_on(bits: Any, square: Any, product: Any) -> Any:
         return any_of(ops.ne(bits, full_like(bits, 0)))

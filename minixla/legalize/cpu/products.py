@@ -23,7 +23,7 @@ def _has_narrow_type(operation: Any, operands: Operands, target: Target) -> bool
 
 @legalize((DotGeneral, ConvGeneralDilated), "cpu", when=_has_narrow_type)
 def products_of_narrow_types(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA:CPU lacks products of types below 8 bits, or accumulates them in no other type."""
+    """XLA:CPU lacks products of types below 8 bits, or accumulates them only in the same type."""
     shapes = tuple(map(array_shape, operands))
     result = operation.infer(shapes).element_type
     wide = [_wide(shape.element_type) for shape in shapes]

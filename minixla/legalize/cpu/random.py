@@ -16,6 +16,6 @@ def _makes_keys(operation: Any, operands: Operands, target: Target) -> bool:
 
 @legalize(Threefry2x32, "cpu", when=_makes_keys)
 def keys_apart(operation: Threefry2x32, operands: Operands, target: Target) -> Any:
-    """XLA:CPU fuses the keys with what reads them, and computes them anew for each block."""
+    """XLA:CPU fuses the keys with their users, and computes them again for each block."""
     program = lowered_program(operation, tuple(map(shape_of, operands)))
     return KeptCall(program)(*operands)

@@ -1,4 +1,4 @@
-"""Reductions: windows by slices, and NaN in maxima and minima."""
+"""Reductions: windows computed with slices, and NaN in maxima and minima."""
 
 import math
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ from minixla_ops.folds.reduce_window import ReduceWindow
 from minixla_ops.helpers.shorthand import array_shape, as_results, full_like
 from minixla_ops.programs.computations import computation_of, monoid_of
 
-#: Windows that are computed by slices: each element of a window takes time to compile.
+#: Limits for windows computed with slices; each element of a window increases compile time.
 _MOST_WINDOW_ELEMENTS, _LEAST_OPERAND_SIZE = 32, 4096
 
 
 def _is_slow(operation: Any, operands: Operands, target: Target) -> bool:
-    # A partitioner would send what each slice reads beyond a device's part.
+    # A partitioner would transfer the elements that each slice reads beyond a device's part.
     is_small = math.prod(operation.window_dimensions) <= _MOST_WINDOW_ELEMENTS
     is_on_one = target.device_count == 1 and monoid_of(operation.computation) is not None
     return is_on_one and is_small and operands[0].shape.size >= _LEAST_OPERAND_SIZE
@@ -33,7 +33,7 @@ def windows_by_slices(operation: Any, operands: Operands, target: Target) -> Any
     return as_results(operation.folded(*halves(operands)))
 
 
-#: XLA:CPU leaves reductions of at least this many elements to its library.
+#: XLA:CPU uses its library for reductions of at least this many elements.
 _LEAST_SIZE = 4096
 #: XLA:CPU converts shorter rows of f16 element by element.
 _LEAST_ROW_OF_F16 = 64
@@ -53,8 +53,8 @@ def _drops_nan(operation: Any, operands: Operands, target: Target) -> bool:
 def extremes_with_nan(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA:CPU drops NaN in max and min reductions of 4,096 elements or more.
 
-    Along rows, pairs of the element and whether it is NaN are folded: XLA:CPU compiles these to
-    loops that are faster than two reductions. For other dimensions there are two reductions.
+    Along rows, pairs of the element and a NaN flag are reduced: XLA:CPU compiles these to loops
+    that are faster than two reductions. Other dimensions use two reductions.
     """
     operand, initial = operands
     if type(operation) is Reduce and _is_along_rows(operation, array_shape(operand)):
@@ -85,7 +85,7 @@ def _any_nan_merged(operation: Reduce, operand: Any, initial: Any, target: Targe
 
 
 def _is_along_rows(operation: Reduce, operand: Shape) -> bool:
-    """Whether XLA:CPU folds pairs faster than first the elements and then the flags."""
+    """Return whether XLA:CPU reduces pairs faster than first the elements and then the flags."""
     dimensions = operation.dimensions_to_reduce
     count = math.prod([operand.dimensions[at] for at in dimensions])
     is_short = operand.element_type is F16 and count < _LEAST_ROW_OF_F16
@@ -93,9 +93,9 @@ def _is_along_rows(operation: Reduce, operand: Shape) -> bool:
 
 
 def _merged(operation: Reduce, operand: Any, target: Target) -> tuple[Any, Sequence[int]]:
-    """Merge neighbouring dimensions that are all reduced or all kept; return those to reduce.
+    """Merge adjacent dimensions that are all reduced or all kept; return those to reduce.
 
-    The loops of XLA:CPU are faster then. A partitioner would move data for it.
+    This makes the loops of XLA:CPU faster. With a partitioner it would move data.
     """
     if target.device_count > 1:
         return operand, operation.dimensions_to_reduce
@@ -115,7 +115,7 @@ def _merged(operation: Reduce, operand: Any, target: Target) -> tuple[Any, Seque
 
 
 def _fold_pairs(operation: Reduce, operand: Any, initial: Any, target: Target) -> Any:
-    """Fold elements and NaN flags in one pass, in f32 for shorter types."""
+    """Reduce elements and NaN flags in one pass, in f32 for shorter types."""
     shape = array_shape(operand)
     kind = shape.element_type
     wide = F32 if kind.bits < 32 else kind

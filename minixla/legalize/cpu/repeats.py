@@ -1,4 +1,4 @@
-"""Programs that a program calls many times: functions that XLA:CPU does not write out."""
+"""Programs that are called many times, as functions that XLA:CPU does not inline."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from minixla_ops.products.convolution import ConvGeneralDilated
 from minixla_ops.products.convolution_kernel import TARGETS
 from minixla_ops.programs.runs_programs import CallsProgram
 
-# XLA inlines the calls of functions, and copies those that are left before it makes machine code:
-# what is saved is most of its optimisation, and code that fusions over calls would repeat. With
-# fewer instructions the calls themselves take longer.
+# XLA inlines calls of functions, and copies the rest before it generates machine code. This saves
+# most of XLA's optimization, and code that fusions across calls would repeat. With fewer
+# instructions the calls themselves take longer.
 _CALLS, _INSTRUCTIONS = 4, 32
 
 
 def repeated(graph: Graph) -> set[int]:
-    """The ids of programs that are large, and called so often that each call stays one.
+    """Return the ids of large programs that are called often enough to stay functions.
 
-    Not those of which some call needs no more than a part, or gives constants: what follows from
-    that XLA finds where the program is written out.
+    This excludes programs with a call that uses only some results or passes constants: XLA
+    can simplify such a call if the program is inlined.
     """
     calls = [
         (current, step)
@@ -43,12 +43,12 @@ def repeated(graph: Graph) -> set[int]:
 
 @remembered
 def _values_read(graph: Graph) -> set[Value]:
-    """The values that instructions or results of a program read."""
+    """Return the values that instructions or results of a program read."""
     return {*graph.outputs, *[value for step in graph.instructions for value in step.operands]}
 
 
 def _programs(graph: Graph) -> Iterator[Graph]:
-    """A program and those that it runs, and these, each once."""
+    """Yield a program and, recursively, the programs that it runs, each once."""
     seen, waiting = {id(graph)}, [graph]
     while waiting:
         yield (current := waiting.pop())
@@ -64,13 +64,13 @@ def _may_be_apart(graph: Graph) -> bool:
 
 @inner_first
 def instruction_count(graph: Graph) -> int:
-    """How many instructions a program has, with those of programs that it runs."""
+    """Return how many instructions a program has, with the programs that it runs."""
     return len(graph.instructions) + sum(map(instruction_count, graph.computations))
 
 
 @inner_first
 def _needs_main(graph: Graph) -> bool:
-    """Whether a program, or one that it runs, has convolutions, fast in main functions alone."""
+    """Return whether it contains convolutions, which are fast only in main functions."""
     is_own = any(map(_is_convolution, graph.instructions))
     return is_own or any(map(_needs_main, graph.computations))
 

@@ -19,7 +19,7 @@ def _may_share(operation: Any, operands: Operands, target: Target) -> bool:
 def scatters_into_one_array(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA:CPU merges equal arrays of a scatter into one, so that all results equal the first.
 
-    Each array except the first becomes a select that XLA cannot simplify, and so is copied.
+    Each array except the first becomes a select that XLA cannot simplify, so it is copied.
     """
     arrays = operands[: len(operands) // 2]
     copies = [

@@ -11,12 +11,12 @@ from minixla_ops.programs.runs_programs import CallsProgram
 
 _MUL, _POW, _ABS = classes("Mul"), classes("Pow"), classes("Abs")
 _CHOICES = classes("Max Min Select ConcatInDim Pad Clamp DynamicSlice Gather")
-# The depth in instructions to which squares are searched for.
+# The depth in instructions of the search for squares.
 _STEPS = 32
 
 
 def _is_square(value: Value, target: Target) -> bool:
-    """Whether a value consists of elements of squares or magnitudes."""
+    """Return whether a value consists of elements of squares or magnitudes."""
     kind = type_of(value)
     if kind is None or kind.kind != "signed":
         return False
@@ -58,7 +58,7 @@ def _reads_square(operation: Any, operands: Operands, target: Target) -> bool:
 def overflown_squares(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA assumes that x * x and abs(x) of integers are nonnegative, though they may overflow.
 
-    It simplifies abs, sign, comparisons with 0, and rem and div by powers of two accordingly, also
-    if the square was broadcast, reshaped or selected by max or select.
+    It uses this to simplify abs, sign, comparisons with 0, and rem and div by powers of two. It
+    does so also if the square was broadcast, reshaped or selected by max or select.
     """
     return on_hidden(operation, operands)

@@ -56,7 +56,7 @@ def _has_several_of_two_bits(operation: Any, operands: Operands, target: Target)
 
 @legalize(classes("Reduce"), "cpu", when=_has_several_of_two_bits)
 def several_reductions_of_two_bits(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA:CPU does not compile reductions of several arrays if some are of s2 or u2.
+    """XLA:CPU does not support reductions of several arrays if some are of s2 or u2.
 
     The replacement converts these to s8 outside the computation.
     """

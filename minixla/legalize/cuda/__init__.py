@@ -1,1 +1,1 @@
-"""Faults of XLA:GPU (jax 0.10.2, CUDA) and the replacements, by topic."""
+"""Faults of XLA:GPU (jax 0.10.2, CUDA) and their replacements, by topic."""

@@ -12,7 +12,7 @@ def _is_reversed(operation: Any, operands: Operands, target: Target) -> bool:
 
 @legalize(ConvGeneralDilated, "cuda", when=_is_reversed)
 def reversed_windows(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA:GPU reads reversed windows forwards, in its own loops: cuDNN reverses none of them."""
+    """XLA:GPU ignores the reversal of windows in its own loops; cuDNN cannot reverse them."""
     lhs, rhs = operands
     kernel = operation.reversed(rhs, operation.window_reversal)
     return operation(lhs, kernel, window_reversal=(False,) * len(operation.window_reversal))

@@ -1,4 +1,4 @@
-"""Linear algebra by cuSOLVER."""
+"""Linear algebra with cuSOLVER."""
 
 from typing import Any
 
@@ -20,14 +20,14 @@ from minixla_ops.linear_algebra.qr import Geqrf, HouseholderProduct
 from minixla_ops.linear_algebra.svd import Svd
 from minixla_ops.linear_algebra.triangular_systems import Cholesky, wide_type
 
-#: As in JAX: cuSOLVER's Jacobi method is for matrices of up to 1,024 rows and columns, and has no
-#: reduced form up to 32.
+#: Limits as in JAX: cuSOLVER's Jacobi method supports up to 1,024 rows and columns. Its batched
+#: form for sizes up to 32 has no reduced results.
 _MOST_BY_JACOBI = 1024
 _MOST_IN_BATCHES = 32
 
 
 def _info(a: Shape) -> Shape:
-    """Return the shape of what cuSOLVER says of each matrix: 0 for success."""
+    """Return the shape of cuSOLVER's status of each matrix: 0 for success."""
     return Shape("s32", a.dimensions[:-2])
 
 
@@ -37,7 +37,7 @@ def _flag(value: bool) -> str:
 
 @legalize(Cholesky, "cuda", when=has_elements)
 def cholesky_by_cusolver(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA:GPU factorizes with a kernel for each row; cuSOLVER takes the whole, as in JAX."""
+    """XLA:GPU runs one kernel per row; cuSOLVER factorizes the whole matrix, as in JAX."""
     (a,) = operands
     wide = array_shape(a).with_element_type(wide_type(a))
     options = {"lower": _flag(operation.lower)}
@@ -59,7 +59,7 @@ def reflections_by_cusolver(operation: Any, operands: Operands, target: Target) 
 def lu_by_cusolver(operation: Any, operands: Operands, target: Target) -> Any:
     """XLA has no such operation; cuSOLVER does.
 
-    The permutation is made by jaxlib's kernel: loops are slow on GPUs.
+    jaxlib's kernel computes the permutation, because loops are slow on GPUs.
     """
     a = array_shape(operands[0])
     _, pivots, permutation = operation.infer((a,))
@@ -75,7 +75,7 @@ def _is_wide(operation: Any, operands: Operands, target: Target) -> bool:
 
 @legalize(Svd, "cuda", when=_is_wide)
 def svd_of_adjoint(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA has no such operation; cuSOLVER's method for large matrices takes tall ones."""
+    """XLA has no such operation; cuSOLVER's method for large matrices requires tall ones."""
     factors = operation(adjoint(operands[0]))
     if not operation.vectors:
         return factors
@@ -128,11 +128,11 @@ def eig_by_cusolver(operation: Any, operands: Operands, target: Target) -> Any:
 
 
 def complex_vectors(values: Any, vectors: Any) -> Any:
-    """Return the eigenvectors for what cuSOLVER gives: real arrays have them in pairs."""
+    """Return the eigenvectors from cuSOLVER's result; real arrays store them in pairs."""
     shape = array_shape(vectors)
     if not shape.element_type.is_complex:
-        # Of two conjugate vectors the first column has the real parts, the second the imaginary
-        # ones of the first vector.
+        # For two conjugate vectors, the first column has the real parts of the first vector, and
+        # the second has its imaginary parts.
         at, flags = shape.rank - 1, ops.imag(values) != 0
         in_pair, is_first = (over_columns(x, shape) for x in (flags, _opens_pair(flags)))
         zero, nothing = np.zeros((), shape.dtype), [(0, 0, 0)] * at
@@ -144,7 +144,7 @@ def complex_vectors(values: Any, vectors: Any) -> Any:
 
 
 def _opens_pair(flags: Any) -> Any:
-    """Which of the flags that are set, of neighbours in pairs, are the first of two."""
+    """Return which of the set flags, which come in adjacent pairs, are the first of a pair."""
     *batch, n = array_shape(flags).dimensions
     ones, padding = [1] * len(batch), [(0, 0)] * len(batch)
     numbers = ops.convert_element_type(flags, "s32")

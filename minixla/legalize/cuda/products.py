@@ -25,7 +25,7 @@ def _is_odd(operation: Any, operands: Operands, target: Target) -> bool:
 
 @legalize(DotGeneral, "cuda", element_types=_BYTES, when=_is_odd)
 def products_of_bytes(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA:GPU sums some products of bytes twice in Triton's tiles; cuBLAS takes multiples of 4."""
+    """XLA:GPU sums some products of bytes twice in Triton tiles; cuBLAS requires multiples of 4."""
     numbers = operation.dimension_numbers
     contracting = numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions
     padded = []
@@ -44,7 +44,7 @@ def _is_mixed(operation: Any, operands: Operands, target: Target) -> bool:
 
 @legalize(DotGeneral, "cuda", when=_is_mixed)
 def products_of_mixed_types(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA:GPU compiles few of the pairs of different types."""
+    """XLA:GPU supports only few pairs of different types."""
     kinds = [array_shape(operand).element_type for operand in operands]
     wide = summing_type(operation.preferred_element_type, *kinds)
     return operation(*[convert(operand, wide) for operand in operands])

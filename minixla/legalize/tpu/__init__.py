@@ -1,1 +1,1 @@
-"""Faults of XLA:TPU (libtpu for jax 0.10.2) and the replacements, by topic."""
+"""Faults of XLA:TPU (libtpu for jax 0.10.2) and their replacements, by topic."""

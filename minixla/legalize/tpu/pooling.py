@@ -15,5 +15,5 @@ def _is_unknown(operation: Any, operands: Operands, target: Target) -> bool:
 
 @legalize(SelectAndScatter, "tpu", when=_is_unknown)
 def windows_by_slices(operation: Any, operands: Operands, target: Target) -> Any:
-    """XLA:TPU supports numbers of 16 and 32 bits, and windows along all but two dimensions."""
+    """XLA:TPU supports only 16- and 32-bit types, and windows of size 1 in two dimensions."""
     return operation.lowered(*operands)

@@ -210,15 +210,15 @@ def test_custom_rules():
 
 # How it is called, the error, and what its message says.
 REFUSED = {
-    "mapped": (lambda: mx.vmap(next_key)(KEY), TransformError, "argument that has no such axis"),
+    "mapped": (lambda: mx.vmap(next_key)(KEY), TransformError, "argument key is u32\\[\\]"),
     "mapped too far": (lambda: mx.vmap(next_key, 1)(KEYS), TransformError, "in_axes maps axis 1"),
     "given back along an axis too far": (
         lambda: mx.vmap(next_key, 0, 2)(KEYS),
         TransformError,
-        "axis 2 of a result of rank 1",
+        "axis 2 for a result of rank 1",
     ),
-    "mapped to devices": (lambda: mx.pmap(next_key)(KEY), TransformError, "has no such axis"),
-    "scanned": (lambda: mx.scan(lambda c, k: (c, k), 0, KEY), ShapeError, "do not all have axis 0"),
+    "mapped to devices": (lambda: mx.pmap(next_key)(KEY), TransformError, "Pass an axis"),
+    "scanned": (lambda: mx.scan(lambda c, k: (c, k), 0, KEY), ShapeError, "must all have axis 0"),
     "differentiated": (lambda: mx.grad(lambda k: 1.0)(KEY), DerivativeError, "has no gradient"),
     "computed with": (lambda: mx.jit(mx.numpy.sin)(KEY), ShapeError, "key<fry>"),
     "added to": (lambda: mx.jit(lambda k: k + 1)(KEY), TypeError, "key<fry>"),

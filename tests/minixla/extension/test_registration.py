@@ -290,7 +290,7 @@ def test_c27_a_type_of_an_output_alone_is_a_parameter():
 )
 def test_c14_to_c23_wrong_attributes_of_a_call(attrs, given, says):
     op = define(attrs=["T: type", attrs])
-    with pytest.raises(mx.AttributeValueError, match="has a value that it cannot take") as caught:
+    with pytest.raises(mx.AttributeValueError, match="has an invalid value") as caught:
         op(X, **given)
     assert says in str(caught.value) and "test_registration.py" in str(caught.value)
 

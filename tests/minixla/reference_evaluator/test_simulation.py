@@ -71,7 +71,7 @@ def test_who_calls_more_often_waits_for_ever():
     with pytest.raises(DeadlockError) as caught:
         run(program, lambda x: x)
     message = str(caught.value)
-    assert "simulate: 1 of 2 processes wait for ever" in message
+    assert "simulate: 1 of 2 processes wait forever" in message
     assert "replica 0, partition 0 waits in all_reduce in the group (0, 0), (1, 0)" in message
     assert "for replica 1, partition 0, which has returned" in message
     assert "test_simulation.py" in message and "the same collective calls" in message
@@ -105,7 +105,7 @@ def test_what_meets_must_agree():
     with pytest.raises(ShapeError) as caught:
         run(program((2,)), program((3,)))
     message = str(caught.value)
-    assert "all_reduce: processes that meet have different operands or attributes" in message
+    assert "all_reduce: processes of one collective must have equal operands and attributes" in message
     assert "replica 0, partition 0, at " in message and "float32[2]" in message
     assert "replica 1, partition 0: ('float32[3]'" in message
     with pytest.raises(ShapeError, match="different operands or attributes"):

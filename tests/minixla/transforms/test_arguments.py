@@ -36,7 +36,7 @@ def test_positions(argnums, count, expected):
 
 @pytest.mark.parametrize("argnums", [3, -4, (0, 3), (1, 1), (0, -3)], ids=str)
 def test_wrong_positions(argnums):
-    with pytest.raises(TransformError, match=r"^grad: argnums names argument"):
+    with pytest.raises(TransformError, match=r"grad: argnums lists argument"):
         positions(argnums, 3, "grad")
 
 
@@ -97,7 +97,7 @@ WRONG = [
 def test_wrong_axes(axes):
     with pytest.raises(TransformError) as caught:
         flatten_prefix("vmap", "in_axes", TREE, axes)
-    for phrase in ("vmap: in_axes does not fit the structure", f"in_axes = {axes!r}", "PyTreeDef"):
+    for phrase in ("vmap: in_axes does not match the structure", f"in_axes = {axes!r}", "PyTreeDef"):
         assert phrase in str(caught.value)
 
 
@@ -137,7 +137,7 @@ def test_what_is_no_function(name, value):
         return
     with pytest.raises(TransformError) as caught:
         getattr(mx, name)(value, *[(1.0,), (1.0,)] * (name == "jvp"))
-    for phrase in (f"{name}: it was given {type(value).__name__} instead", "test_arguments.py"):
+    for phrase in (f"{name}: expected a function, got {type(value).__name__}", "test_arguments.py"):
         assert phrase in str(caught.value)
 
 

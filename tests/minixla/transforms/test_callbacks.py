@@ -109,13 +109,13 @@ def test_a_derivative_needs_a_rule():
     )
     np.testing.assert_allclose(mx.grad(lambda x: function(x).sum())(X), 2 * np.cos(X), rtol=1e-6)
     for transform in (mx.grad, lambda f: mx.jit(mx.grad(f))):
-        with pytest.raises(DerivativeError, match="pure_callback: it has no derivative"):
+        with pytest.raises(DerivativeError, match="pure_callback: the operation has no derivative:"):
             transform(lambda x: called(x)["sin"].sum())(X)
 
 
 def test_what_is_refused():
     shape = mx.ShapeDtypeStruct((3,), np.float32)
-    with pytest.raises(TransformError, match="vmap_method does not say how"):
+    with pytest.raises(TransformError, match="batching requires vmap_method"):
         mx.vmap(called)(BATCH)
     with pytest.raises(AttributeValueError, match="there is no vmap_method 'loop'"):
         called(X, vmap_method="loop")

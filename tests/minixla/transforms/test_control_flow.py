@@ -404,17 +404,17 @@ ERRORS = {
     "cond, shapes": (
         lambda x: mx.cond(x[0] > 0, identity, lambda x: x[:2], x),
         mx.ShapeError,
-        ["the branches differ in the shape of the result", "true_fun: f64[5]", "false_fun: f64[2]"],
+        ["the branches must return the same shape for the result", "true_fun: f64[5]", "false_fun: f64[2]"],
     ),
     "cond, structures": (
         lambda x: mx.cond(x[0] > 0, identity, lambda x: (x, x), x),
         mx.TransformError,
-        ["true_fun and false_fun return other structures"],
+        ["true_fun and false_fun must return the same structure"],
     ),
     "cond, no function": (
         lambda x: mx.cond(x[0] > 0, x, x),
         mx.TransformError,
-        ["cond", "instead of a function"],
+        ["cond", "expected a function,"],
     ),
     "switch, float": (
         lambda x: mx.switch(x[0], [identity, identity], x),
@@ -424,27 +424,27 @@ ERRORS = {
     "switch, nothing": (
         lambda x: mx.switch(0, [], x),
         mx.TransformError,
-        ["there are no branches"],
+        ["switch: at least one branch is"],
     ),
     "while, condition": (
         lambda x: mx.while_loop(lambda c: c, identity, x),
         mx.ShapeError,
-        ["while_loop: cond_fun does not give one boolean scalar", "it gives f64[5]"],
+        ["while_loop: cond_fun must return one boolean scalar", "it gives f64[5]"],
     ),
     "while, shape": (
         lambda x: mx.while_loop(lambda c: c[0] < 1, lambda c: c[:1], x),
         mx.ShapeError,
-        ["body_fun returns another shape for c", "it takes f64[5]", "it returns f64[1]"],
+        ["body_fun must return c with the shape", "it takes f64[5]", "it returns f64[1]"],
     ),
     "while, type": (
         lambda x: mx.while_loop(lambda c: c[0] < 1, lambda c: c.astype(np.float32), x),
         mx.ShapeError,
-        ["it returns f32[5]", "keeps its shape and element type"],
+        ["it returns f32[5]", "Its shape and element type"],
     ),
     "while, structure": (
         lambda x: mx.while_loop(lambda c: c[0] < 1, lambda c: (c, c), x),
         mx.TransformError,
-        ["body_fun returns another structure than it takes"],
+        ["body_fun must return the structure that it takes"],
     ),
     "fori, bound": (
         lambda x: mx.fori_loop(0, 2.5, lambda i, c: c, x),
@@ -454,17 +454,17 @@ ERRORS = {
     "fori, unroll": (
         lambda x: mx.fori_loop(0, x[0].astype(int), lambda i, c: c, x, unroll=2),
         mx.TransformError,
-        ["unroll takes bounds that are known while tracing"],
+        ["unroll requires bounds that are known while tracing"],
     ),
     "fori, negative unroll": (
         lambda x: mx.fori_loop(0, 3, lambda i, c: c, x, unroll=-1),
         mx.AttributeValueError,
-        ["fori_loop: unroll is negative", "unroll = -1"],
+        ["fori_loop: unroll must not be negative", "unroll = -1"],
     ),
     "scan, negative unroll": (
         lambda x: mx.scan(lambda c, y: (c, y), x, x, unroll=-2),
         mx.AttributeValueError,
-        ["scan: unroll is negative"],
+        ["scan: unroll must not be negative"],
     ),
     "scan, unroll": (
         lambda x: mx.scan(lambda c, y: (c, y), x, x, unroll="all"),
@@ -474,42 +474,42 @@ ERRORS = {
     "scan, unrolled, no pair": (
         lambda x: mx.scan(lambda c, y: (c, y, y), x, x, unroll=2),
         mx.TransformError,
-        ["f does not return the next carry and a result", "PyTreeDef((*, *, *))"],
+        ["f must return the next carry and a result", "PyTreeDef((*, *, *))"],
     ),
     "scan, no pair but a dictionary": (
         lambda x: mx.scan(lambda c, y: {"carry": c, "result": y}, x, x),
         mx.TransformError,
-        ["f does not return the next carry and a result", "Return a pair"],
+        ["f must return the next carry and a result", "Return a pair"],
     ),
     "map, batch_size": (
         lambda x: mx.map(identity, x, batch_size=0),
         mx.AttributeValueError,
-        ["map: batch_size is less than 1", "batch_size = 0"],
+        ["map: batch_size must be at", "batch_size = 0"],
     ),
     "scan, no pair": (
         lambda x: mx.scan(lambda c, y: c, x, x),
         mx.TransformError,
-        ["f does not return the next carry and a result", "Return a pair"],
+        ["f must return the next carry and a result", "Return a pair"],
     ),
     "scan, carry": (
         lambda x: mx.scan(lambda c, y: (c[:2], y), x, x),
         mx.ShapeError,
-        ["f returns another shape for c than it takes"],
+        ["return c with the shape that it takes"],
     ),
     "scan, carry's structure": (
         lambda x: mx.scan(lambda c, y: ((c, c), y), x, x),
         mx.TransformError,
-        ["f returns a carry of another structure"],
+        ["return a carry with the structure"],
     ),
     "scan, lengths": (
         lambda x: mx.scan(lambda c, y: (c, y), x, (x, x[:2])),
         mx.ShapeError,
-        ["xs differ in size along axis 0", "xs[1]: f64[2]"],
+        ["in size along axis 0", "xs[1]: f64[2]"],
     ),
     "scan, scalar": (
         lambda x: mx.scan(lambda c, y: (c, y), x, x[0]),
         mx.ShapeError,
-        ["the arrays of xs do not all have axis 0", "xs: f64[]", "let f read other values"],
+        ["the arrays of xs must all have axis 0", "xs: f64[]", "let f read other values"],
     ),
     "scan, no length": (
         lambda x: mx.scan(lambda c, y: (c, y), x, None),
@@ -519,17 +519,17 @@ ERRORS = {
     "associative_scan, no axis": (
         lambda x: mx.associative_scan(lambda a, b: a, [x, x[0]], axis=-1),
         mx.ShapeError,
-        ["the arrays of elems do not all have axis -1", "elems[1]: f64[]"],
+        ["the arrays of elems must all have axis -1", "elems[1]: f64[]"],
     ),
     "associative_scan, sizes": (
         lambda x: mx.associative_scan(lambda a, b: a, [x, x[:2]]),
         mx.ShapeError,
-        ["the arrays of elems differ in size along axis 0", "elems[1]: f64[2]"],
+        ["the arrays of elems must be equal in size along axis 0", "elems[1]: f64[2]"],
     ),
     "associative_scan": (
         lambda x: mx.associative_scan(lambda a, b: a[:1], x),
         mx.ShapeError,
-        ["fn returns something else than it takes"],
+        ["fn must return the structure and shapes that it takes"],
     ),
 }
 

@@ -64,7 +64,7 @@ def test_forward(name):
     message = found(wrap(log_sum), mnp.asarray(x))
     at = "[0, 2]" if x is ROWS else "[2]"
     for phrase in (
-        "log: it makes a NaN of operands that have none, in the forward computation.",
+        "log: it produces a NaN from operands without any, in the forward computation.",
         f"operand {'f32[2,3]' if x is ROWS else 'f32[3]'}: from -2.0 to 1.0",
         f"elements, first at {at}",
         "there operand = -2.0",
@@ -76,10 +76,10 @@ def test_forward(name):
 
 
 REVERSE = {
-    "grad": (mx.grad, X, "sqrt: its reverse derivative makes a NaN of a cotangent"),
-    "vmap-grad": (mx.vmap(mx.grad(rooted)), ROWS, "sqrt: its reverse derivative makes a NaN"),
-    "reference": (lambda f: mx.reference(mx.grad(f)), X, "sqrt: its reverse derivative makes"),
-    "jit-grad": (lambda f: mx.jit(mx.grad(f)), X, "operands that have none, in the reverse der"),
+    "grad": (mx.grad, X, "sqrt: its reverse derivative produces a NaN from a cotangent"),
+    "vmap-grad": (mx.vmap(mx.grad(rooted)), ROWS, "sqrt: its reverse derivative produces a NaN"),
+    "reference": (lambda f: mx.reference(mx.grad(f)), X, "sqrt: its reverse derivative"),
+    "jit-grad": (lambda f: mx.jit(mx.grad(f)), X, "operands without any, in the reverse"),
     "grad-jit": (lambda f: mx.grad(mx.jit(f)), X, "in the reverse derivative of sqrt"),
     "grad-jit-jit": (lambda f: mx.grad(mx.jit(mx.jit(f))), X, "in the reverse derivative of sqrt"),
     "grad-checkpoint": (lambda f: mx.grad(mx.checkpoint(f)), X, "the reverse derivative of sqrt"),
@@ -105,7 +105,7 @@ def test_functions_compiled_before_say_so_too():
 def test_forward_derivatives():
     x = np.float32(0)
     message = found(lambda: mx.jvp(lambda x: mnp.sqrt(x), (x,), (x,)))
-    assert message.startswith("sqrt: its forward derivative makes a NaN of a tangent")
+    assert message.startswith("sqrt: its forward derivative produces a NaN from a tangent")
 
 
 def test_operands_and_results_are_shown():
@@ -114,7 +114,7 @@ def test_operands_and_results_are_shown():
 
     message = found(mx.jit(function), np.float32([[1, 0]]), np.float32([[2, 0]]))
     for phrase in (
-        "div: it makes a NaN",
+        "div: it produces a NaN",
         "lhs f32[1,2]: from 0.0 to 1.0",
         "rhs f32[1,2]: from 0.0 to 2.0",
         "result f32[1,2]: a NaN in 1 of 2 elements, first at [0, 1]",
@@ -206,13 +206,13 @@ def test_custom_rules():
     one = np.float32(1)
     for wrap in (lambda f: f, mx.jit):
         message = found(wrap(mx.grad(function)), one)
-        assert "sqrt: it makes a NaN" in message
+        assert "sqrt: it produces a NaN" in message
         assert "test_debug_nans.py" in message
 
 
 def test_mapped_over_devices():
     message = found(mx.pmap(log_sum), ROWS)
-    assert "manual_computation: it makes a NaN" in message
+    assert "manual_computation: it produces a NaN" in message
     assert "elements, first at [0]" in message
 
 
@@ -296,11 +296,11 @@ def test_on_inside_a_derivative():
         with mx.debug_nans():
             return mnp.sqrt(x).sum()
 
-    with pytest.raises(mx.NaNError, match="sqrt: it makes a NaN"):
+    with pytest.raises(mx.NaNError, match="sqrt: it produces a NaN"):
         mx.grad(function)(X)
-    with pytest.raises(mx.NaNError, match="sqrt: it makes a NaN"):
+    with pytest.raises(mx.NaNError, match="sqrt: it produces a NaN"):
         mx.vmap(mx.grad(function))(ROWS)
-    with pytest.raises(mx.NaNError, match="sqrt: it makes a NaN"):
+    with pytest.raises(mx.NaNError, match="sqrt: it produces a NaN"):
         mx.reference(function)(X)
     assert np.isnan(mx.jit(function)(X)), "numbers are not known while a program is made"
 
@@ -338,7 +338,7 @@ def test_operators_of_jax_arrays():
         return (x - 1) / (x - 1)
 
     message = found(function)
-    assert message.startswith("div: it makes a NaN of operands that have none")
+    assert message.startswith("div: it produces a NaN of operands that have none")
     assert line(function) in message
 
 
@@ -351,10 +351,10 @@ def test_infinities():
 
     for wrap in (lambda f: f, mx.jit, mx.vmap):
         message = found(wrap(function), ROWS, check=mx.debug_infs, error=mx.InfinityError)
-        assert message.startswith("div: it makes an infinity of operands that have none")
+        assert message.startswith("div: it produces an infinity from operands without any")
         assert "mx.debug_infs(False)" in message
     message = found(mx.grad(mnp.sqrt), np.float32(0), check=mx.debug_infs, error=mx.InfinityError)
-    assert message.startswith("sqrt: its reverse derivative makes an infinity")
+    assert message.startswith("sqrt: its reverse derivative an infinity")
     with mx.debug_infs():
         assert np.isnan(mnp.sqrt(np.float32(-1)))
         assert mnp.exp(np.float32(-np.inf)) == 0
@@ -372,7 +372,7 @@ def test_an_infinity_that_becomes_nan_is_found():
     options = {"check": mx.debug_infs, "error": mx.InfinityError}
     for function in (vanishing, looping, mx.jit(vanishing)):
         message = found(mx.jit(function), np.float32([1000, 1]), **options)
-        assert message.startswith("exp: it makes an infinity") and line(vanishing) in message
+        assert message.startswith("exp: it produces an infinity") and line(vanishing) in message
     with mx.debug_infs():
         assert np.isnan(mx.jit(lambda x: (x - x) / (x - x))(X)).all()
 
@@ -400,8 +400,8 @@ def test_both():
 )
 def test_element_types(dtype):
     x = np.array([0, 1]).astype(dtype)
-    assert "div: it makes a NaN" in found(lambda: ops.div(x, x))
-    assert "div: it makes a NaN" in found(mx.reference(lambda x: ops.div(x, x)), x)
+    assert "div: it produces a NaN" in found(lambda: ops.div(x, x))
+    assert "div: it produces a NaN" in found(mx.reference(lambda x: ops.div(x, x)), x)
 
 
 def test_types_without_nans():
@@ -440,7 +440,7 @@ def test_programs_with_side_effects_do_not_run_again():
         return mnp.log(x) + noise
 
     message = found(mx.jit(function), X)
-    assert message.startswith("call: it makes a NaN")
+    assert message.startswith("call: it produces a NaN")
     assert "test_debug_nans.py" in message
 
 

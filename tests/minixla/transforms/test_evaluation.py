@@ -68,7 +68,7 @@ def test_shapes_of_results():
         str(each) for each in jax.tree.leaves(theirs)
     ]
     assert graph == mx.make_graph(function)(np.ones(3, np.float16), 1.0)
-    with pytest.raises(ShapeError, match="only arrays can be described"):
+    with pytest.raises(ShapeError, match="results must be arrays"):
         mx.make_graph(lambda x: ops.tuple([x, x]), return_shape=True)(1.0)
 
 
@@ -229,7 +229,7 @@ def test_inside_a_transformation_there_are_no_numbers(name):
 
 
 def test_reading_a_traced_value_inside():
-    with pytest.raises(LeakedTracerError, match="outside its transformation, which has not ended"):
+    with pytest.raises(LeakedTracerError, match="outside its transformation, which is still active"):
         mx.grad(lambda x: mx.reference(lambda: x * 2.0)())(1.0)
 
 
@@ -324,7 +324,7 @@ def test_eval_shape_inside_a_transformation_may_read_its_values():
         return x * inner.shape[0]
 
     np.testing.assert_array_equal(mx.jit(function)(X), 3 * X)
-    with pytest.raises(ShapeError, match="eval_shape: only arrays can be described"):
+    with pytest.raises(ShapeError, match="eval_shape: results must be"):
         mx.eval_shape(lambda x: ops.tuple([x, x]), 1.0)
 
 

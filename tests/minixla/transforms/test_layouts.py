@@ -137,7 +137,7 @@ def test_a_specification_takes_the_mesh_in_force():
     with jax.set_mesh(MESH):
         found = mx.jit(lambda x: inner(x))(X)
     assert found.sharding.is_equivalent_to(PARTS, 1)
-    with pytest.raises(TransformError, match="there is no mesh of devices"):
+    with pytest.raises(TransformError, match="jit: no mesh of devices"):
         mx.jit(lambda x: inner(x))(X)
 
 
@@ -166,19 +166,19 @@ def test_donation_inside_a_program_changes_nothing_as_in_jax():
 REFUSED = {
     "on one device, in a loop": (
         lambda x: mx.fori_loop(0, 2, lambda _, c: on_device(c), x),
-        ["a loop or branch cannot hold", "the jit around the loop"],
+        ["a loop or branch cannot", "the jit around the loop"],
     ),
     "another structure": (
         lambda x: mx.jit(lambda x: x, out_shardings=(PARTS, PARTS))(x),
-        ["out_shardings does not fit the structure", "PyTreeDef(*)"],
+        ["out_shardings does not match the structure", "PyTreeDef(*)"],
     ),
     "by name": (
         lambda x: laid_out(x=x),
-        ["in_shardings and arguments by name", "by name: x", "by position"],
+        ["in_shardings does not", "by name: x", "by position"],
     ),
     "something else": (
         lambda x: mx.jit(lambda x: x, out_shardings=Format(Layout((0,)), PARTS))(x),
-        ["out_shardings holds Format", "jax.sharding.NamedSharding"],
+        ["out_shardings has", "jax.sharding.NamedSharding"],
     ),
 }
 
@@ -298,7 +298,7 @@ def test_programs_of_two_meshes_of_other_orders_are_refused():
 
 # What is wrong with a constraint or a mesh, and what the error says.
 WRONG = {
-    "no mesh": (lambda x: mx.sharding.constrain(x, P("a")), "there is no mesh of devices"),
+    "no mesh": (lambda x: mx.sharding.constrain(x, P("a")), "jit: no mesh of devices"),
     "unknown axis": (
         lambda x: mx.sharding.constrain(x, P("c"), mesh=GRID),
         'axis "c" is unknown',
@@ -309,11 +309,11 @@ WRONG = {
     ),
     "no sharding": (
         lambda x: mx.sharding.constrain(x, "a", mesh=GRID),
-        "no layout that a program here can keep",
+        "a layout that programs do not",
     ),
     "another structure": (
         lambda x: mx.sharding.constrain((x, x), (P("a"),) * 3, mesh=GRID),
-        "does not fit the structure",
+        "does not match the structure",
     ),
 }
 

@@ -346,15 +346,15 @@ ERRORS = {
     ),
     "sizes": (
         lambda: mx.pmap(lambda x, y: x)(np.ones(4, "f"), np.ones((3, 2), "f")),
-        ["the mapped axes have different sizes", ": f32[3,2], axis 0 of size 3"],
+        ["the mapped axes must have equal sizes", ": f32[3,2], axis 0 of size 3"],
     ),
     "axis_size": (
         lambda: mx.pmap(lambda x: x, axis_size=3)(Y),
-        ["the mapped axes have different sizes", "axis_size = 3"],
+        ["the mapped axes must have equal sizes", "axis_size = 3"],
     ),
     "unknown size": (
         lambda: mx.pmap(lambda x: x, in_axes=None)(Y),
-        ["pmap: no argument is mapped, so the size of the axis is unknown", "give axis_size"],
+        ["pmap: no argument is mapped, so the size of the axis is unknown", "axis_size"],
     ),
     "no such axis": (
         lambda: mx.pmap(lambda x: x, in_axes=3)(Y),
@@ -366,15 +366,15 @@ ERRORS = {
     ),
     "no such axis in the result": (
         lambda: mx.pmap(lambda x: x.sum(), out_axes=1)(Y),
-        ["out_axes asks for axis 1 of a result of rank 1", "Give an axis in [-1, 1), or None."],
+        ["out_axes has axis 1 for a result of rank 1", "Give an axis in [-1, 1), or None."],
     ),
     "a tree that does not fit": (
         lambda: mx.pmap(lambda x, y: x, in_axes=(0,))(Y, Y),
-        ["pmap: in_axes does not fit the structure that it describes"],
+        ["pmap: in_axes does not match the structure that it describes"],
     ),
     "a result tree that does not fit": (
         lambda: mx.pmap(lambda x: x, out_axes={"a": 0})(Y),
-        ["pmap: out_axes does not fit the structure that it describes"],
+        ["pmap: out_axes does not match the structure that it describes"],
     ),
     "a tuple": (
         lambda: mx.pmap(lambda x: mx.ops.tuple([x, x]))(Y),

@@ -138,7 +138,7 @@ STATE = State(X, {"b": 1})
 MESSAGES = {
     "scan, carry's shape": (
         lambda: mx.scan(lambda carry, x: stepped(carry, x), CARRY, None, 2),
-        "scan: f returns another shape for carry['w'][1] than it takes.",
+        "scan: f must return carry['w'][1] with the shape that it takes.",
     ),
     "scan, carry's structure": (
         lambda: mx.scan(lambda carry, x: ({"v": [X, X]}, None), CARRY, None, 2),
@@ -172,7 +172,7 @@ MESSAGES = {
         lambda: mx.while_loop(
             lambda state: True, lambda state: state._replace(weights=state.weights[:2]), STATE
         ),
-        "while_loop: body_fun returns another shape for state.weights than it takes.",
+        "while_loop: body_fun must return state.weights with the shape that it takes.",
     ),
     "while_loop, structure": (
         lambda: mx.while_loop(
@@ -182,7 +182,7 @@ MESSAGES = {
     ),
     "fori_loop": (
         lambda: mx.fori_loop(0, 3, lambda i, state: {"w": state["w"][:2]}, {"w": X}),
-        "fori_loop: body_fun returns another shape for state['w'] than it takes.",
+        "fori_loop: body_fun must return state['w'] with the shape that it takes.",
     ),
     "fori_loop, no array": (
         lambda: mx.fori_loop(0, 3, lambda i, state: state, {"w": "text"}),
@@ -194,7 +194,7 @@ MESSAGES = {
     ),
     "cond, shapes": (
         lambda: mx.cond(True, lambda: {"a": X, "b": X}, lambda: {"a": X, "b": X[:2]}),
-        "cond: the branches differ in the shape of the result['b'].",
+        "cond: the branches must return the same shape for the result['b'].",
     ),
     "cond, structures": (
         lambda: mx.cond(True, lambda: {"a": X, "b": X}, lambda: {"a": X}),
@@ -218,7 +218,7 @@ MESSAGES = {
     ),
     "vjp, cotangent": (
         lambda: mx.vjp(lambda x: {"a": x, "b": x}, X)[1]({"a": X, "b": X[:2]}),
-        "vjp: the cotangent of the result['b'] does not fit it.",
+        "vjp: the cotangent of the result['b'] does not match it.",
     ),
     "vjp, cotangent's structure": (
         lambda: mx.vjp(lambda x: {"a": x, "b": x}, X)[1]({"a": X, "c": X}),
@@ -226,7 +226,7 @@ MESSAGES = {
     ),
     "jvp, tangent": (
         lambda: mx.jvp(function, ({"w": [X]},), ({"w": [X[:2]]},)),
-        "jvp: the tangent of argument parameters['w'][0] does not fit it.",
+        "jvp: the tangent of argument parameters['w'][0] does not match it.",
     ),
     "jvp, tangent that is no array": (
         lambda: mx.jvp(function, ({"w": [X]},), ({"w": ["text"]},)),
@@ -242,7 +242,7 @@ MESSAGES = {
     ),
     "linearize, tangent": (
         lambda: mx.linearize(function, {"w": [X]})[1]({"w": [X[:2]]}),
-        "linearize: the tangent of argument parameters['w'][0] does not fit it.",
+        "linearize: the tangent of argument parameters['w'][0] does not match it.",
     ),
     "jit, result": (
         lambda: mx.jit(lambda x: {"a": [x, "text"]})(X),

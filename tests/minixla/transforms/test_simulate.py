@@ -56,15 +56,15 @@ def test_queues():
 @pytest.mark.parametrize(
     ("programs", "arguments", "infeed", "phrases"),
     [
-        (psum, [], (), ["arguments is not a list of replicas", "0 replicas"]),
-        (psum, [[(1.0,)], []], (), ["arguments is not a list", "2 replicas of [1, 0]"]),
-        (psum, 3, (), ["arguments is not a list", "arguments: 3"]),
+        (psum, [], (), ["arguments must be a list of replicas,", "0 replicas"]),
+        (psum, [[(1.0,)], []], (), ["arguments must be a list", "2 replicas of [1, 0]"]),
+        (psum, 3, (), ["arguments must be a list", "arguments: 3"]),
         (psum, [[(1.0,)]], 3, ["infeed = 3", "infeed is a list of arrays"]),
-        (psum, [[1.0]], (), ["the arguments of a process are not a tuple", "(x,)"]),
-        ([[psum]], [[(1.0,)]] * 2, (), ["programs has not the nesting", "1 replicas of [1]"]),
-        ([psum], [[(1.0,)]], (), ["programs has not the nesting"]),
-        ([[3]], [[(1.0,)]], (), ["it was given int instead of a function"]),
-        (psum, [[(1.0,)]] * 2, [[[1.0]]], ["infeed has not the nesting of arguments"]),
+        (psum, [[1.0]], (), ["the arguments of a process must be a tuple", "(x,)"]),
+        ([[psum]], [[(1.0,)]] * 2, (), ["programs must have the nesting", "1 replicas of [1]"]),
+        ([psum], [[(1.0,)]], (), ["programs must have the nesting"]),
+        ([[3]], [[(1.0,)]], (), ["expected a function, got int"]),
+        (psum, [[(1.0,)]] * 2, [[[1.0]]], ["infeed must have the nesting of arguments"]),
     ],
 )
 def test_rejected(programs, arguments, infeed, phrases):
@@ -75,7 +75,7 @@ def test_rejected(programs, arguments, infeed, phrases):
 
 
 def test_numbers_only():
-    with pytest.raises(ConcretizationError, match="only numbers can be evaluated"):
+    with pytest.raises(ConcretizationError, match="only concrete values can be evaluated"):
         mx.jit(lambda x: mx.simulate(psum, [[(x,)]])[0][0])(1.0)
 
 

@@ -247,7 +247,7 @@ def exchange(*arguments):
     [
         (gather(2, 2), ["all_gather: (C1) all_gather_dimension 2 is no", "[0, 2)"]),
         (gather(0, 2, [[0], [1]]), ["(G2) a group has 1 members; it must have 2"]),
-        (gather(0, 3, [[0, 1]], 1), ["(G2)", "should be 3"]),
+        (gather(0, 3, [[0, 1]], 1), ["(G2)", "must have 3"]),
         (gather(0, 2, [[0, 1], [1, 2]]), ["(G1)", "repeated numbers"]),
         (gather(0, 1, use_global_device_ids=True), ["(G3)", "channel_id"]),
         (gather(0, 0), ["shard_count", ">= 1"]),

@@ -200,8 +200,8 @@ def permute(*pairs):
     ("function", "phrases"),
     [
         (permute((0, 1, 2)), ["collective_permute: (C1) each pair must have two numbers"]),
-        (permute((0, 1), (0, 2)), ["(C2) a source comes twice", "((0, 1), (0, 2))"]),
-        (permute((0, 1), (2, 1)), ["(C2) a target comes twice"]),
+        (permute((0, 1), (0, 2)), ["(C2) a source must not be repeated", "((0, 1), (0, 2))"]),
+        (permute((0, 1), (2, 1)), ["(C2) a target must not be repeated"]),
         (permute((-1, 1)), ["source_target_pairs", ">= 0"]),
         (lambda x: ops.collective_broadcast(x, [[0, 0]]), ["collective_broadcast: (G1)"]),
     ],

@@ -330,14 +330,14 @@ X, N = np.ones((2, 4), "f4"), np.ones(2, "i4")
             reduced([[0], []]),
             [X],
             AttributeValueError,
-            ["(G1) a group is empty", "replica_groups ((0,), ())"],
+            ["(G1) replica_groups must not have empty groups", "replica_groups ((0,), ())"],
         ),
         (reduced([[0, 0]]), [X], AttributeValueError, ["(G1)", "repeated numbers"]),
         (
             reduced([[0, 10**15]]),
             [X],
             AttributeValueError,
-            ["(G4) process 1 of 1000000000000001 is in no group"],
+            ["(G4) replica_groups lacks process 1 of 1000000000000001"],
         ),
         (
             reduced(use_global_device_ids=True),
@@ -346,7 +346,7 @@ X, N = np.ones((2, 4), "f4"), np.ones(2, "i4")
             ["(G3) use_global_device_ids needs a channel", "channel_id"],
         ),
         (scattered(2, 2), [X], AttributeValueError, ["reduce_scatter: (C4) scatter_dimension 2"]),
-        (scattered(1, 3), [X], AttributeValueError, ["(C5) shard_count 3 does not divide"]),
+        (scattered(1, 3), [X], AttributeValueError, ["(C5) shard_count 3 must divide"]),
         (scattered(1, 2, [[0]]), [X], AttributeValueError, ["(G2) a group has 1 members", "2"]),
     ],
 )

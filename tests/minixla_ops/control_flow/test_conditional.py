@@ -327,16 +327,19 @@ def graph(*outputs: str) -> Graph:
 ONE = np.float32(1)
 REJECTED = {
     "C1": (lambda x: ops.conditional(x, x, ops.neg, x, ops.neg), "branch_index f32[]"),
-    "C1 pred": (lambda x: ops.conditional(TRUE, [ops.neg] * 3, [x] * 3), "3 branches"),
+    "C1 pred": (lambda x: ops.conditional(TRUE, [ops.neg] * 3, [x] * 3), "pred[] for two branches"),
     "C1 vector": (lambda x: ops.conditional(np.zeros(2, np.int32), [ops.neg], [x]), "s32[2]"),
     "C2": (
         lambda x: ops.conditional(ZERO, [graph("f32")], [ZERO]),
         "branch 0 has the wrong signature (f32[])",
     ),
     "C2 count": (lambda x: ops.conditional(ZERO, [graph("f32")], [[x, x]]), "(f32[], f32[])"),
-    "C3": (lambda x: ops.conditional(TRUE, x, graph("f32"), x, graph("s32")), "branch 1 has other"),
+    "C3": (
+        lambda x: ops.conditional(TRUE, x, graph("f32"), x, graph("s32")),
+        "branch 1 has the wrong signature",
+    ),
     "C3 count": (lambda x: ops.conditional(TRUE, x, ops.neg, x, lambda x: [x, x]), "branch 1"),
-    "C4": (lambda x: ops.conditional(ZERO, [], []), "there is no branch"),
+    "C4": (lambda x: ops.conditional(ZERO, [], []), "at least one branch"),
     "C4 count": (lambda x: ops.conditional(ZERO, [ops.neg], [x, x]), "2 operands for 1 branches"),
 }
 

@@ -297,10 +297,13 @@ def always(x):
 
 
 REJECTED = {
-    "C1": (lambda x: ops.while_(GRAPH, ops.neg, x), "the condition has other inputs"),
-    "C2": (lambda x: ops.while_(ops.neg, ops.neg, x), "the condition has other inputs or outputs"),
+    "C1": (lambda x: ops.while_(GRAPH, ops.neg, x), "the condition has the wrong signature"),
+    "C2": (
+        lambda x: ops.while_(ops.neg, ops.neg, x),
+        "the condition has the wrong signature (s32[]) -> (s32[])",
+    ),
     "C2 vector": (lambda x: ops.while_(lambda x: np.ones(2, bool), ops.neg, x), "pred[2]"),
-    "C3": (lambda x: ops.while_(always, lambda x: [x, x], x), "the body has other"),
+    "C3": (lambda x: ops.while_(always, lambda x: [x, x], x), "the body has the wrong signature"),
     "C3 type": (
         lambda x: ops.while_(always, lambda x: ops.convert_element_type(x, "f32"), x),
         "(s32[]) -> (s32[])",

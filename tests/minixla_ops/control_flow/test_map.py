@@ -105,7 +105,7 @@ def test_printing():
 REJECTED = {
     "C1": (lambda x: ops.map([], lambda: ONE), ShapeError, "equal dimensions"),
     "C1 sizes": (lambda x: ops.map([x, x[:1]], ops.add), ShapeError, "s32[1]"),
-    "C1 tuple": (lambda x: ops.map([ops.tuple([x])], lambda t: ONE), ShapeError, "not arrays"),
+    "C1 tuple": (lambda x: ops.map([ops.tuple([x])], lambda t: ONE), ShapeError, "must be arrays"),
     "C2": (lambda x: ops.map([x], ops.neg, []), AttributeValueError, "dimensions must be [0]"),
     "C2 order": (lambda x: ops.map([x], ops.neg, [1]), AttributeValueError, "dimensions (1,)"),
     "C3": (lambda x: ops.map([x], lambda a: [a, a]), ShapeError, "must return one scalar"),

@@ -196,18 +196,18 @@ def element(shape):
 REJECTED = {
     "C1, no dimension": (
         lambda x: ops.scan(x, np.int32(0), lambda a, c: (a, c), 2),
-        ["(C1)", "the inputs have no dimension 2"],
+        ["(C1)", "inputs must have dimension 2"],
     ),
     "C1, sizes": (
         lambda x: ops.scan([x, x[:2]], np.int32(0), lambda a, b, c: (a, c)),
-        ["(C1)", "input 1 has no 3 elements along dimension 0", "inputs and inits[1] s32[2,4]"],
+        ["(C1)", "input 1 must have 3 elements along dimension 0", "inputs and inits[1] s32[2,4]"],
     ),
     "C2": (
         lambda x: ops.scan(x, np.int32(0), mx.make_graph(lambda a, c: (a, c))(X, X)),
         [
             "(C2)",
             "to_apply must take the elements",
-            "elements and carries: s32[3,4], s32[3,4], not s32[4], s32[]",
+            "elements and carries; it takes s32[3,4], s32[3,4], not s32[4], s32[]",
         ],
     ),
     "C3": (

@@ -313,7 +313,7 @@ def test_dumps_of_xla_have_these_opcodes():
     ("function", "error", "phrases"),
     [
         (lambda x: made("AddDependency", x, x), ShapeError, ["(C1)", "must be a token"]),
-        (lambda x: made("CopyDone", x), ShapeError, ["(C1)", "not what copy-start gives"]),
+        (lambda x: made("CopyDone", x), ShapeError, ["(C1)", "must be the result of copy-start"]),
         (lambda x: made("CopyDone", ops.tuple([x, x])), ShapeError, ["(C1)", "copy-start"]),
         (lambda x: made("AllGatherDone", x), ShapeError, ["(C1)", "all-gather-start"]),
         (
@@ -326,7 +326,7 @@ def test_dumps_of_xla_have_these_opcodes():
         (
             lambda x: made("AsyncStart", x, computation=program(lambda x: (x, x))),
             AttributeValueError,
-            ["(C3)", "2 results"],
+            ["(C3)", "one result, not 2"],
         ),
         (lambda x: made("AsyncStart", x, x, computation=SQUARE), ShapeError, ["(C1)"]),
         (lambda x: made("Fusion", x, x, computation=SQUARE), ShapeError, ["(C1)"]),
@@ -344,7 +344,7 @@ def test_dumps_of_xla_have_these_opcodes():
         (
             lambda x: made("Bitcast", x, output_shape=F32, operand_layout=(0, 0)),
             AttributeValueError,
-            ["(C2)", "no layout"],
+            ["(C2)", "not a layout"],
         ),
         (
             lambda x: made("AllGatherStart", x, all_gather_dimension=5, shard_count=1),

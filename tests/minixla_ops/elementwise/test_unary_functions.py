@@ -500,10 +500,10 @@ def test_rejected_accuracies(accuracy, phrase):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"mode": "HIGHEST", "ulps": 1}, r"mode HIGHEST does not go with .* = \(0.0, 0.0, 1\)"),
+        ({"mode": "HIGHEST", "ulps": 1}, r"mode HIGHEST does not match .* = \(0.0, 0.0, 1\)"),
         ({"atol": -1.0}, r"must be numbers >= 0, not \(-1.0, 0.0, 0\)"),
-        ({}, "mode TOLERANCE does not go with"),
-        ({"mode": "TOLERANCE"}, "mode TOLERANCE does not go with"),
+        ({}, "mode TOLERANCE does not match"),
+        ({"mode": "TOLERANCE"}, "mode TOLERANCE does not match"),
         ({"mode": "best"}, "mode must be one of DEFAULT, HIGHEST, TOLERANCE, not 'best'"),
     ],
 )

@@ -419,7 +419,7 @@ F = np.ones((4, 6), np.float32)
             "C3",
             ShapeError,
             lambda x: ops.reduce_window(x, np.int32(0), ops.add, (1, 1), (1, 1), "SAME"),
-            ["init_values[0] is s32[]"],
+            ["init_values[0] must be f32[], not s32[]"],
         ),
         (
             "C4",
@@ -431,7 +431,7 @@ F = np.ones((4, 6), np.float32)
             "C5",
             AttributeValueError,
             lambda x: ops.reduce_window(x, 0.0, ops.add, (1,), (1, 1), "SAME"),
-            ["window_dimensions has 1 entries for 2 dimensions"],
+            ["window_dimensions has 1 entries, but there are 2 dimensions"],
         ),
         (
             "C5",

@@ -241,10 +241,10 @@ REJECTED = {
     "C1": (lambda a: first(a), ShapeError, "f32[3]"),
     "C2 high": (lambda a: ops.get_tuple_element(ops.tuple([a]), 1), AttributeValueError, "[0, 1)"),
     "C2 negative": (
-        lambda a: ops.get_tuple_element(ops.tuple([a]), -1), AttributeValueError, "member -1",
+        lambda a: ops.get_tuple_element(ops.tuple([a]), -1), AttributeValueError, "no element -1",
     ),
     "C2 results": (
-        lambda a: ops.get_tuple_element(ops.top_k(a, 1), 2), AttributeValueError, "member 2",
+        lambda a: ops.get_tuple_element(ops.top_k(a, 1), 2), AttributeValueError, "no element 2",
     ),
 }  # fmt: skip
 

@@ -95,7 +95,7 @@ def test_fact_two_loops_in_order():
 
 def test_items_have_the_shape_that_is_read():
     for item in (np.int32(3), np.ones(3, "f4"), (X,), (X, X)):
-        with pytest.raises(ShapeError, match=r"infeed: \(C3\) the item has another shape"):
+        with pytest.raises(ShapeError, match=r"infeed: \(C3\) the shape of the item must match"):
             run(lambda: ops.infeed(F2), infeed=[item])
     assert run(lambda: ops.infeed(Shape("f32")), infeed=[1.5])[0] == 1.5
 
@@ -103,7 +103,7 @@ def test_items_have_the_shape_that_is_read():
 def test_an_infeed_that_runs_dry():
     with pytest.raises(DeadlockError, match=r"waits in infeed[\s\S]*whose 2 items have been read"):
         run(lambda: [ops.infeed(F2), ops.infeed(S1), ops.infeed(S1)])
-    with pytest.raises(DeadlockError, match=r"infeed: it would wait for ever[\s\S]*mx\.simulate"):
+    with pytest.raises(DeadlockError, match=r"infeed: it would block forever[\s\S]*mx\.simulate"):
         mx.reference(lambda: ops.infeed(F2))()
 
 

@@ -224,7 +224,7 @@ def test_xla_reads_both_texts():
 
 def test_second_halves_are_not_built():
     for function, other in ((ops.send_done, "send"), (ops.recv_done, "recv")):
-        with pytest.raises(TransformError, match=rf"not built by itself[\s\S]*Call ops\.{other}"):
+        with pytest.raises(TransformError, match=rf"it has no builder[\s\S]*Call ops\.{other}"):
             function(X)
 
 

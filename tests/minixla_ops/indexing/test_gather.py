@@ -390,7 +390,7 @@ J = np.zeros((6, 4, 1), np.int32)
 
 # Label, changed dimension numbers, operand, indices, slice sizes, error, phrase.
 WRONG = [
-    ("C1", {}, X, INDICES.astype(np.float32), (1, 5), ShapeError, "type f32"),
+    ("C1", {}, X, INDICES.astype(np.float32), (1, 5), ShapeError, "an integer type, not f32"),
     ("C2", {"index_vector_dim": 3}, X, INDICES, (1, 5), AttributeValueError, "index_vector_dim 3"),
     ("C2", {"index_vector_dim": -1}, X, INDICES, (1, 5), AttributeValueError, "[0, 2]"),
     ("C3", {"start_index_map": (0, 1)}, X, INDICES, (1, 5), AttributeValueError, "2 entries"),
@@ -416,7 +416,15 @@ WRONG = [
     ),
     ("C10", {"offset_dims": (1, 2)}, X, INDICES, (1, 5), AttributeValueError, "2 + 1 + 0"),
     ("C11", {}, X, INDICES, (1,), AttributeValueError, "1 slice sizes"),
-    ("C12", {}, X, INDICES, (1, 6), AttributeValueError, "size 6 is not within dimension 1"),
+    (
+        "C12",
+        {},
+        X,
+        INDICES,
+        (1, 6),
+        AttributeValueError,
+        "slice size 6 is out of range for dimension 1",
+    ),
     ("C12", {}, X, INDICES, (1, -1), AttributeValueError, "size -1"),
     (
         "C13",
@@ -425,12 +433,12 @@ WRONG = [
         INDICES,
         (2, 5),
         AttributeValueError,
-        "lacks dimension 0, but its slice size is 2",
+        "dimension 0 is collapsed or batching, but its slice size is 2",
     ),
-    ("C13", {}, X, INDICES, (0, 5), AttributeValueError, "must be 1"),
+    ("C13", {}, X, INDICES, (0, 5), AttributeValueError, "are 1"),
 ]
 WRONG_BATCHING = [
-    ("C4", {"start_index_map": (0,)}, X, J, (1, 1), AttributeValueError, "none of them in operand"),
+    ("C4", {"start_index_map": (0,)}, X, J, (1, 1), AttributeValueError, "that are not in operand"),
     ("C7", {"operand_batching_dims": (2,)}, X, J, (1, 1), AttributeValueError, "[0, 2)"),
     (
         "C7",

@@ -508,7 +508,7 @@ J, V = np.zeros((6, 4, 1), np.int32), np.zeros((6, 4), np.float32)
 
 # Label, changed dimension numbers, operands, indices, updates, error, phrase.
 WRONG = [
-    ("C1", {}, X, INDICES.astype(np.bool_), U, ShapeError, "type pred"),
+    ("C1", {}, X, INDICES.astype(np.bool_), U, ShapeError, "an integer type, not pred"),
     ("C2", {"index_vector_dim": 3}, X, INDICES, U, AttributeValueError, "index_vector_dim 3"),
     ("C3", {"scatter_dims_to_operand_dims": ()}, X, INDICES, U, AttributeValueError, "0 entries"),
     ("C4", {"scatter_dims_to_operand_dims": (2,)}, X, INDICES, U, AttributeValueError, "[0, 2)"),
@@ -535,8 +535,8 @@ WRONG = [
     ("C11", {}, [], INDICES, [], ShapeError, "0 operands and 0 updates"),
     ("C12", {}, [X, X.T], INDICES, [U, U], ShapeError, "operands[0] and operands[1]"),
     ("C13", {}, [X, X], INDICES, [U, U.T], ShapeError, "updates[0] and updates[1]"),
-    ("C13", {}, X, INDICES, U.astype(np.int32), ShapeError, "differ in element type"),
-    ("C14", {}, X, INDICES, U[0], ShapeError, "rank 1, not 1 + 1"),
+    ("C13", {}, X, INDICES, U.astype(np.int32), ShapeError, "must have equal element types"),
+    ("C14", {}, X, INDICES, U[0], ShapeError, "rank 1 + 1, not 1"),
     (
         "C15",
         {},
@@ -544,12 +544,12 @@ WRONG = [
         INDICES,
         np.zeros((4, 6), np.float32),
         ShapeError,
-        "size 6 in dimension 1 of size 5",
+        "window size 6 exceeds the size 5 of dimension 1",
     ),
-    ("C16", {}, X, INDICES, np.zeros((3, 5), np.float32), ShapeError, "has size 3, not 4"),
+    ("C16", {}, X, INDICES, np.zeros((3, 5), np.float32), ShapeError, "must have size 4, not 3"),
 ]
 WRONG_BATCHING = [
-    ("C4", {"scatter_dims_to_operand_dims": (0,)}, X, J, V, AttributeValueError, "none of them"),
+    ("C4", {"scatter_dims_to_operand_dims": (0,)}, X, J, V, AttributeValueError, "that are not in"),
     (
         "C7",
         {"operand_batching_dims": (1,), "scatter_dims_to_operand_dims": (0,)},

@@ -459,19 +459,19 @@ WINDOW = ((2, 2), (2, 2), "VALID")
             "C5",
             ShapeError,
             lambda x, s: ops.select_and_scatter(x, ops.ge, *WINDOW, s, np.int32(0), ops.add),
-            ["init_value is s32[]"],
+            ["init_value must be f32[], not s32[]"],
         ),
         (
             "C6",
             ShapeError,
             lambda x, s: ops.select_and_scatter(x, ops.add, *WINDOW, s, 0.0, ops.add),
-            ["select has other", ": (f32[], f32[]) -> (f32[])", "-> (pred[])"],
+            ["select has the wrong signature", ": (f32[], f32[]) -> (f32[])", "-> (pred[])"],
         ),
         (
             "C7",
             ShapeError,
             lambda x, s: ops.select_and_scatter(x, ops.ge, *WINDOW, s, 0.0, ops.ge),
-            ["scatter has other", ": (f32[], f32[]) -> (pred[])"],
+            ["scatter has the wrong signature", ": (f32[], f32[]) -> (pred[])"],
         ),
     ],
 )

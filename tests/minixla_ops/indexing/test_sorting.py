@@ -265,7 +265,7 @@ def test_rejected():
     expected = ShapeError, "sort: (C1)"
     check_rejected(lambda x, y: ops.sort([x, y], by_first), [rows, other], *expected, "f32[3]")
     nothing = computation_of(lambda: ops.constant(True), [], "sort")
-    check_rejected(lambda: ops.sort([], nothing), [], *expected, "no operand")
+    check_rejected(lambda: ops.sort([], nothing), [], *expected, "at least one operand")
     for dimension in (2, -2):
         check_rejected(
             lambda x: ops.sort(x, ops.lt, dimension),  # noqa: B023

@@ -321,7 +321,7 @@ def test_rejected(function):
     for a, phrase in (
         (np.zeros((2, 3)), "must be a square matrix"),
         (np.zeros(3), "f64[3]"),
-        (np.eye(2, dtype=np.int32), "s32 is not one of f32, f64, c64, c128"),
+        (np.eye(2, dtype=np.int32), "must be one of f32, f64, c64, c128, not s32"),
         (np.eye(2, dtype=np.float16), "f16 is not one of"),
     ):
         check_rejected(lambda a: function(a), [a], ShapeError, f"{name}: (C1)", phrase)

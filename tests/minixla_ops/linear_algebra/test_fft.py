@@ -229,7 +229,7 @@ def test_rejected():
         )
     for fft_type, dtype, phrase in (
         ("RFFT", np.complex64, "f32 or f64"),
-        ("RFFT", np.float16, "RFFT does not take f16"),
+        ("RFFT", np.float16, "RFFT does not support f16"),
         ("RFFT", np.int32, "s32"),
         ("FFT", np.float32, "c64 or c128"),
         ("IRFFT", np.float64, "f64"),

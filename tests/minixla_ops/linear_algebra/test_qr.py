@@ -90,7 +90,7 @@ def test_batching():
 def test_rejected():
     a, taus = np.ones((3, 2)), np.ones(2)
     for function in (ops.qr, ops.geqrf):
-        check_rejected(lambda a, f=function: f(a), [taus], ShapeError, "(C1) a is not a matrix")
+        check_rejected(lambda a, f=function: f(a), [taus], ShapeError, "(C1) a must be a matrix")
     product = lambda a, taus: ops.householder_product(a, taus)  # noqa: E731
     check_rejected(
         product, [a.T, taus], ShapeError, "(C1) a must have at least as many rows as columns"

@@ -62,8 +62,8 @@ def test_batching():
 def test_rejected():
     a, b, permutation = np.ones((3, 3)), np.ones((3, 2)), np.zeros(3, np.int32)
     solve = lambda *xs: ops.lu_solve(*xs)  # noqa: E731
-    check_rejected(solve, [a, a[:2], permutation, b], ShapeError, "(C1) a and lu are not square")
-    check_rejected(solve, [b, b, permutation, b], ShapeError, "(C1) a and lu are not square")
+    check_rejected(solve, [a, a[:2], permutation, b], ShapeError, "(C1) a and lu must be square")
+    check_rejected(solve, [b, b, permutation, b], ShapeError, "(C1) a and lu must be square")
     check_rejected(solve, [a, a, permutation[:2], b], ShapeError, "(C2) permutation does not fit")
     check_rejected(solve, [a, a, permutation, b[:2]], ShapeError, "(C3) a and b differ")
     check_rejected(
@@ -131,4 +131,4 @@ def test_rejected_lyapunov_equations():
     p, wide = np.ones((3, 3), np.float32), np.ones((2, 3), np.float32)
     solve = lambda *xs: ops.lyapunov_solve(*xs)  # noqa: E731
     for operands in ([wide] * 4, [p, p, p, wide], [p, p.astype(np.float64), p, p]):
-        check_rejected(solve, operands, ShapeError, "(C1) they are not square matrices of one")
+        check_rejected(solve, operands, ShapeError, "(C1) operands must be square matrices")

@@ -188,7 +188,7 @@ def test_lowering_is_one_broadcast_in_dim_an_operand_that_changes():
 
 # Name: shapes, broadcast_dimensions, what the message must say.
 REJECTED = {
-    "E1 (F2, R3)": ((2, 3), (3,), None, "ranks differ"),
+    "E1 (F2, R3)": ((2, 3), (3,), None, "different ranks"),
     "E2": ((2, 3, 4), (4, 3), (2, 1), "decreases"),
     "E2 (table 3.1)": ((M, N, P, Q), (P, N), (2, 1), "decreases"),
     "E3": ((2, 3, 4), (3, 3), (1, 1), "repeats"),

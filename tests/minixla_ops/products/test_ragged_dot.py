@@ -212,7 +212,7 @@ def test_rejected():
         check(AttributeValueError, "(C8)", numbers, given, "one ragged dimension")
     for groups in ((), (1,), (0, 2), (2,), (3,)):
         numbers = RaggedDotDimensionNumbers(dot, (0,), groups)
-        check(ShapeError, "(C9)", numbers, given, "numbers the groups")
+        check(ShapeError, "(C9)", numbers, given, "indexes the groups")
     check(ShapeError, "(C9)", ROWS, [lhs, rhs, sizes[:3]], "group_sizes s32[3]")
     sums = RaggedDotDimensionNumbers((((1,), (0,)), ((), ())), (1,), (1,))
     check(ShapeError, "(C9)", sums, [lhs, lhs.T.copy(), sizes], "group dimension")

@@ -197,7 +197,11 @@ def test_rejected():
 
     check("C1", [x, s, y.astype(np.float64), t], "element types")
     check("C7", [x[:, :4], s, y, t], "contracting dimensions")
-    check("C8", [x.astype(np.int8), s, y.astype(np.int8), t], "lhs is of type s8")
+    check(
+        "C8",
+        [x.astype(np.int8), s, y.astype(np.int8), t],
+        "lhs must have a floating-point type, not s8",
+    )
     check("C8", [x, s, y, t.astype(np.int32)], "rhs_scale is of type s32")
     check("C8", [x.astype(np.complex64), s, y.astype(np.complex64), t], "c64")
     for sizes in ((2, 3), (2,), (2, 16), (2, 8, 1), (0, 8)):
