@@ -26,8 +26,8 @@ _GATHER = re.compile(
     r'(\s*)(%\w+) = "stablehlo\.gather"\((%\w+), (%\w+)\) <{(.*), slice_sizes = array<i64: (.*?)>'
     rf"(.*)}}> : \({_T}, {_T}\) -> \({_T}\)"
 )
-#: Operations whose result types do not follow from operands and attributes, or, for composites,
-#: must equal those of a decomposition that is written with unknown sizes.
+#: Operations whose result types do not follow from operands and attributes. The types of
+#: composites must equal those of a decomposition that is written with unknown sizes.
 _OPAQUE = ("composite", "custom_call", "rng", "rng_bit_generator", "infeed", "recv")
 
 
@@ -85,7 +85,7 @@ class _Function:
         self._line = self._line or line if self._used else ""
         if written is None or _MARK.search("".join(written)):
             problem = f"{operation_in(line)} does not allow symbolic sizes here"
-            # An operation with regions has its location behind them.
+            # The location of an operation with regions follows them.
             rest = self._marked.text.partition(line)[2]
             place = re.search(r" loc\(#loc\d+\)", line + rest)
             sample = _MARK.sub("?", body) + (place[0] if place is not None else "")
