@@ -23,7 +23,7 @@ _SIZE = "GetDimensionSize"
 
 
 class Builder:
-    """Builds one graph; maps MLIR's values to ours.
+    """A builder of one graph, with a map from MLIR's values to ours.
 
     Values of an enclosing builder are captured: constants are copied, and others become inputs
     after

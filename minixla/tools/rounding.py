@@ -111,7 +111,7 @@ class Measured:
 
     @property
     def spread(self) -> dict[Value, np.ndarray]:
-        """How far rounding moves each float and complex number, in all samples."""
+        """The distance that rounding moves each float and complex number, in all samples."""
         while self._has_widened():
             pass
         return self._spread

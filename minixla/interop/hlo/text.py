@@ -146,7 +146,7 @@ class HloText:
 
     @cached_property
     def _heads(self) -> list[int]:
-        """Return the positions at which computations begin."""
+        """The positions at which computations begin."""
         return sorted([head for head, _ in self.computations.values()])
 
     def _members(self, position: int, end: int) -> int | None:
