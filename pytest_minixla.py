@@ -1,6 +1,6 @@
 """A pytest plugin: `pytest --minixla-check` cross-checks the functions that tests jit.
 
-Without the option nothing of minixla or JAX is imported.
+Without the option, it imports neither minixla nor JAX.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--minixla-check",
         action="store_true",
-        help="evaluate each program that tests run by jax.jit or minixla.jit through NumPy, "
-        "StableHLO's interpreter and XLA, and list where they differ",
+        help="evaluate each program that tests run with jax.jit or minixla.jit in NumPy, "
+        "StableHLO's interpreter and XLA, and list the differences",
     )
     group.addoption(
         "--minixla-check-fail",
         action="store_true",
-        help="let a test with findings fail",
+        help="fail each test with findings",
     )
     group.addoption(
         "--minixla-check-seconds",

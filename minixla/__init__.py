@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from minixla.transforms import *
     from minixla_ops.collectives.processes import transfer_from_outfeed, transfer_to_infeed
 
-# By the module that a name is looked for in, below.
+# Grouped by the modules below that define the names.
 __all__ = ["core", "image", "nn", "numpy", "ops", "random", "scipy", "sharding", "check_grads"]
 __all__ += ["cost", "cross_check", "explore", "typing", "check_compatible", "check_op"]
 __all__ += ["flatten_util", "lax", "legalize", "register_evaluator", "test_util"]
@@ -78,7 +78,7 @@ __all__ += ["switch", "value_and_grad", "vjp", "vmap", "while_loop"]
 __all__ += ["Array", "BuildError", "InvalidArgumentError", "KernelError", "PartialShape"]
 __all__ += ["build_op_library", "custom_op", "export", "from_jax", "import_hlo", "import_stablehlo"]
 __all__ += ["installed_ops", "load_op_library", "register_op", "unchanged_shape"]
-# JAX's own, as they are.
+# JAX's own, unchanged.
 __all__ += ["Ref", "ad", "allow_f16_reductions", "auto_pcast", "check_tracer_leaks"]
 __all__ += ["custom_batching", "custom_derivatives", "default_matmul_precision", "ds", "empty_ref"]
 __all__ += ["enable_checks", "enable_custom_prng", "errors", "ffi", "free_ref", "freeze"]
@@ -99,7 +99,7 @@ __all__ += ["threefry_partitionable", "transfer_guard", "transfer_guard_device_t
 __all__ += ["transfer_guard_device_to_host", "transfer_guard_host_to_device", "tree", "tree_util"]
 
 
-# Where a name is looked for, cheapest first.
+# The modules to search for a name, cheapest first.
 _HOMES = ("minixla.core", "minixla.transforms", "minixla.interop", "minixla.extension")
 _HOMES += ("minixla.interop.jax_exports",)
 # The modules of names that are not in the __all__ of any of these packages.
@@ -120,14 +120,14 @@ _MODULES |= {"lax", "legalize", "monitoring", "nn", "numpy", "ops", "profiler", 
 _MODULES |= {"sharding", "stages", "test_util", "tree", "tree_util", "typing"}
 
 
-if not TYPE_CHECKING:  # to type checkers there is nothing besides what is imported above
+if not TYPE_CHECKING:  # type checkers see only the imports above
 
     def __getattr__(name: str) -> Any:  # noqa: ANN401  # any public name
         if name not in __all__:
             try:
                 raise AttributeError(f"module 'minixla' has no attribute {name!r}")
             except AttributeError as error:
-                error.__traceback__ = None  # without this frame: Python shows the user's line alone
+                error.__traceback__ = None  # without this frame: Python shows only the user's line
                 raise
         with collection_paused():
             if name in _MODULES:

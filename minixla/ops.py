@@ -1,4 +1,4 @@
-"""XLA's operations: another name of `minixla_ops`."""
+"""XLA's operations: an alias of `minixla_ops`."""
 
 import sys
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
 """Names for annotations of programs that use minixla.
 
-Type checkers see every kind of array, a traced value too, as `Array`, which is `jax.Array` to them:
-so functions with these names can be used with JAX's, and the other way round.
+To type checkers, every array and traced value is an `Array`, which is `jax.Array` to them. So
+functions annotated with these names work with JAX's, and vice versa.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from minixla.core.value_types import Array, ArrayLike, DTypeLike, PyTree, ShapeL
 
 __all__ = ["Array", "ArrayLike", "Axis", "AxisName", "DTypeLike", "KeyLike", "PyTree", "ShapeLike"]
 
-#: An axis or several; None for all.
+#: One or several axes; None for all.
 Axis: TypeAlias = int | Sequence[int] | None
-#: The name of a mapped axis, or several.
+#: The name of one or several mapped axes.
 AxisName: TypeAlias = Hashable | Sequence[Hashable]
-#: A random key, or an array of keys, or the numbers of one.
+#: A random key, an array of keys, or the numbers of a key.
 KeyLike: TypeAlias = jax.Array | np.ndarray
 
 

@@ -119,7 +119,9 @@ class CustomOperation(DeclaredOperation, Lowered):
         triples = zip(self.output_labels(), stated, self.result_types, strict=True)
         for label, shape, declared in triples:
             if shape.type is not None and shape.type is not declared:
-                problem = f"the shape function says that {label} is {shape.type}, where {declared} "
+                problem = (
+                    f"the shape function returns type {shape.type} for {label}, but {declared} "
+                )
                 self.refuse("types", f"{problem}is declared", "Return its sizes only.")
 
     def changed(self, change):

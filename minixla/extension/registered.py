@@ -250,7 +250,7 @@ class RegisteredOperation:
         registered += ["not_differentiable"] if zero is not None else []
         if registered:
             problem = f"{rule} is given, but the operation has {registered[0]} already"
-            advice = "One of gradient, jvp and not_differentiable says what the derivative is."
+            advice = "Register one of gradient, jvp and not_differentiable."
             raise explain(TransformError, self.name, problem, (), advice)
 
     def batching(self, rule: Any) -> Any:

@@ -172,7 +172,7 @@ def enter(made: Sequence[RegisteredOperation], replaced: Collection[str]) -> Non
             raise explain(AttributeValueError, "register_op", problem, details, advice)
         if registry.registered(plain):
             says = f"{plain} is an operation of XLA's, too: yours is {operation.name}."
-            warn(f"{says} Put the project's name in front.")
+            warn(f"{says} Prefix the project's name.")
     for operation in made:
         registry.OTHERS.pop(operation.name, None)
         registry.register(operation.operation)

@@ -23,9 +23,10 @@ _SIZE = "GetDimensionSize"
 
 
 class Builder:
-    """Makes one graph; knows which of our values each of MLIR's is.
+    """A builder of one graph, with a map from MLIR's values to ours.
 
-    Values of an enclosing builder are captured: constants are copied, others become inputs after
+    Values of an enclosing builder are captured: constants are copied, and others become inputs
+    after
     the block's own.
     """
 
@@ -33,46 +34,46 @@ class Builder:
         self.parent = parent
         self.inputs: list[Value] = []
         self.instructions: list[Instruction] = []
-        # By the hash of MLIR's, its address: to keep MLIR's alive takes longer than to make it.
+        # By the hash of MLIR's values, their addresses, because keeping them alive takes longer.
         self._values: dict[int, Any] = {}
-        #: Values of the parent that were captured, and the inputs that stand for them.
+        #: Values of the parent that were captured, and their inputs here.
         self.captured: dict[int, tuple[Value, Value]] = {}
-        #: Whether constants of the parent are copied.
+        #: True if constants of the parent are copied.
         self.copies_constants = True
         self.source: Source | None = None
-        #: Instructions that only gave sizes: left out where nothing else reads them.
+        #: Instructions that only gave sizes, which are dropped if nothing else reads them.
         self.folded: set[int] = set()
-        #: How values lie over devices, where the program says so.
+        #: The shardings of values that the program states.
         self.shardings: dict[Value, Any] = {}
-        #: Sharding rules that stand at instructions, by their first results.
+        #: The sharding rules of instructions, by their first results.
         self.rules: dict[Value, Any] = {}
-        #: Of a region: what it returns, and a name for its graph.
+        #: For a region: its results, and a name for its graph.
         self.outputs: list[Value] = []
         self.name = ""
 
     def add_input(self, mlir_value: Any) -> None:
-        """One more input, for an argument of a block, unless it is known as a constant."""
+        """Add an input for an argument of a block, unless it is a known constant."""
         if not self.knows(mlir_value):
             value = Value(shape_of_type(mlir_value.type), None, len(self.inputs))
             self.inputs.append(value)
             self.define(mlir_value, value)
 
     def knows(self, mlir_value: Any) -> bool:
-        """Whether one of MLIR's values has ours already."""
+        """Test whether an MLIR value already has a value here."""
         return hash(mlir_value) in self._values
 
     def define(self, mlir_value: Any, value: Any) -> None:
-        """Says what ours is for one of MLIR's values."""
+        """Set our value for an MLIR value."""
         key = hash(mlir_value)
         assert key not in self._values, "the hash of a value is its address"
         self._values[key] = value
 
     def redefine(self, mlir_value: Any, value: Value) -> None:
-        """Has what comes later read another of ours for one of MLIR's."""
+        """Replace our value for an MLIR value in what follows."""
         self._values[hash(mlir_value)] = value
 
     def value(self, mlir_value: Any) -> Any:
-        """Our value for one of MLIR's."""
+        """Return our value for an MLIR value."""
         found = self._values.get(hash(mlir_value))
         if found is None:
             assert self.parent is not None, "MLIR's verifier checks that operands dominate"
@@ -81,9 +82,9 @@ class Builder:
         return found
 
     def values_of(self, mlir_values: Any) -> list[Any]:
-        """Our values for MLIR's."""
+        """Return our values for MLIR values."""
         values = self._values
-        # Indices rather than a loop over it, which MLIR ends with an exception.
+        # Use indices, because MLIR ends a loop over it with an exception.
         return [
             values.get(hash(mlir_value := mlir_values[index])) or self.value(mlir_value)
             for index in range(len(mlir_values))
@@ -101,28 +102,28 @@ class Builder:
         return inner
 
     def apply(self, operation: Operation, operands: Sequence[Value]) -> tuple[Value, ...]:
-        """The results of one more instruction."""
+        """Add an instruction and return its results."""
         shapes = tuple([value.shape for value in operands])
         return self.add(operation, operands, operation.infer(shapes))
 
     def add(
         self, operation: Operation, operands: Sequence[Value], shapes: Shapes
     ) -> tuple[Value, ...]:
-        """`apply` where the shapes of the results are known."""
+        """Add an instruction whose result shapes are known."""
         step = Instruction(operation, tuple(operands), shapes, self.source)
         self.instructions.append(step)
         return step.results
 
     def bind(self, name: str, *operands: Value, **attributes: Any) -> Value:
-        """The one result of one more instruction of the operation of XLA's name `name`."""
+        """Add an instruction of the operation with XLA's name `name`; return its only result."""
         return self.apply(REGISTRY[name](**attributes), operands)[0]
 
     def constant(self, number: Any, shape: Shape) -> Value:
-        """A constant that holds a number everywhere."""
+        """Add a constant that repeats a number."""
         return self.bind("Constant", literal=Literal.splat(number, shape))
 
     def inline(self, graph: Graph, operands: Sequence[Value]) -> list[Value]:
-        """The results of a graph's instructions, copied."""
+        """Add copies of a graph's instructions and return the results."""
         values = dict(zip(map(id, graph.inputs), operands, strict=True))
         for step in graph.instructions:
             given = [values[id(value)] for value in step.operands]
@@ -131,7 +132,7 @@ class Builder:
         return [values[id(value)] for value in graph.outputs]
 
     def leaves(self, *values: Value) -> list[Value]:
-        """Values, in place of tuples their members, and theirs."""
+        """Return values, with tuples replaced by their members at all levels."""
         leaves_found: list[Value] = []
         for value in values:
             if isinstance(value.shape, TupleShape):
@@ -142,20 +143,20 @@ class Builder:
         return leaves_found
 
     def member(self, value: Value, index: int) -> Value:
-        """A member of a tuple: the value itself where the tuple was made of it here."""
+        """Return a member of a tuple: the value itself if the tuple was built here."""
         made = value.instruction
         if made is not None and made.op.name == "Tuple":
             return made.operands[index]
         return self.bind("GetTupleElement", value, index=index)
 
     def packed(self, members: Sequence[Value]) -> Value:
-        """A tuple, left out where only its members are read."""
+        """Return a tuple, which is dropped if only its members are read."""
         value = self.bind("Tuple", *members)
         self.folded.add(id(value.instruction))
         return value
 
     def from_leaves(self, shapes: Iterable[AnyShape], leaves: Iterable[Value]) -> list[Value]:
-        """Values of the given shapes from all their leaves."""
+        """Return values of the given shapes from all their leaves."""
         rest = iter(leaves)
         return [
             self.packed(self.from_leaves(shape.elements, rest))
@@ -165,7 +166,7 @@ class Builder:
         ]
 
     def known(self, value: Value) -> np.ndarray | None:
-        """The number that a small value always has; None where it depends on inputs."""
+        """Return the number that a small value always has; None if it depends on inputs."""
         needed: set[int] = set()
         measured: list[Value] = []
         pending = [value]
@@ -179,7 +180,7 @@ class Builder:
                 (measured if step.op.name == _SIZE else pending).extend(step.operands)
         self.folded |= needed
         steps = [step for step in self.instructions if id(step) in needed]
-        # Of what is measured the shape counts alone.
+        # Only the shapes of values whose sizes are read matter.
         shapes = [array_shape(value) for value in measured]
         zeros = [np.broadcast_to(np.zeros((), x.dtype), x.dimensions) for x in shapes]
         with np.errstate(all="ignore"):
@@ -187,7 +188,7 @@ class Builder:
 
     @property
     def captures(self) -> list[Value]:
-        """The inputs that stand for values of the parent."""
+        """The inputs for values of the parent."""
         return [inner for _, inner in self.captured.values()]
 
     def graph(
@@ -197,9 +198,9 @@ class Builder:
         placed: Sequence[Any] = (),
         meshes: Mapping[str, Any] | None = None,
     ) -> Graph:
-        """The graph; captured values are its last inputs. By default it is a region's.
+        """Return the graph, by default that of a region; captured values are its last inputs.
 
-        `placed` are the shardings of a function's results, `meshes` those of its module.
+        `placed` are the shardings of a function's results, and `meshes` those of its module.
         """
         inputs, outputs = [*self.inputs, *self.captures], outputs or self.outputs
         for index, value in enumerate(inputs):
@@ -219,7 +220,7 @@ class Builder:
 
 
 def _is_foldable(value: Value, step: Instruction) -> bool:
-    """Whether a step gives the same small value wherever and whenever it runs."""
+    """Test whether a step always returns the same small value."""
     op, shape = step.op, value.shape
     if not isinstance(shape, Shape) or shape.size > _SMALL:
         return False

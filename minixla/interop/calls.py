@@ -1,4 +1,4 @@
-"""Calls in StableHLO: of functions of the module, of composites, of code from outside."""
+"""Calls in StableHLO: of functions of the module, of composites, of external code."""
 
 import re
 from collections.abc import Sequence
@@ -23,14 +23,14 @@ from minixla_ops.helpers.tuple_operations import leaf_shapes, without_tuples
 from minixla_ops.host.lapack import LapackCall, column_major, with_layouts
 from minixla_ops.host.targets import meaning
 
-#: Custom calls with an operation of ours, by the name under which portable artifacts keep them.
+#: Custom calls that correspond to an operation, by their names in portable artifacts.
 _OPERATIONS = {"mhlo.topk": "TopK"}
 
 
 def foreign_call(step: Step) -> Sequence[Value]:
-    """What a custom call's target means; the call itself where that is not known.
+    """Translate a custom call by its target, or keep the call if the target is unknown.
 
-    As in HLO, the members of tuples among operands and results are values of their own.
+    As in HLO, members of tuples among operands and results are separate values.
     """
     version, options = _config(step)
     shapes = [leaf for shape in step.results for leaf in leaf_shapes(shape)]
@@ -38,7 +38,7 @@ def foreign_call(step: Step) -> Sequence[Value]:
     call: Any = step.record("CustomCall", shapes=shapes, options=options, api_version=version)
     programs = step.module.called(step)
     laid_out = with_layouts(call, step.shapes, step.module.is_hlo)
-    # A routine of LAPACK that is given other layouts computes something of transposed matrices.
+    # With other layouts, LAPACK routines would get transposed matrices.
     is_other = column_major(call.target_name, step.shapes) and type(laid_out) is not LapackCall
     function = None if is_other else meaning(call, step.shapes, programs)
     if function is not None or type(laid_out) is LapackCall or programs:
@@ -46,9 +46,9 @@ def foreign_call(step: Step) -> Sequence[Value]:
     if function is not None:
         return step.inlined(function)
     if programs and not step.module.is_hlo:
-        problem = f"the target {call.target_name!r} is given functions to call"
+        problem = f"the target {call.target_name!r} calls functions of the program"
         step.reject(problem, "Such calls are not supported.")
-    if programs:  # what it runs is lost: none may take the call for a plain one
+    if programs:  # their names are lost, so nothing may treat it as a plain call
         names = ", ".join([f"%{program.name}" for program in programs])
         laid_out = laid_out.replace(options={**options, "called_computations": f"{{{names}}}"})
     call = laid_out
@@ -62,7 +62,7 @@ def foreign_call(step: Step) -> Sequence[Value]:
 
 
 def _call(name: str, label: str, step: Step) -> Sequence[Value]:
-    """A call of the function that an attribute names; tuples cross it as their members."""
+    """Call the function that an attribute names; tuples are passed as their members."""
     graph = step.module.function(step.get(label), step)
     leaves = step.builder.leaves(*step.operands)
     results = step.apply(name, leaves, computation=without_tuples(graph))
@@ -84,9 +84,9 @@ def _custom_call(step: Step) -> Sequence[Value]:
         return function(step)
     if "callback" in target and "python" in target:
         step.reject(
-            f"the target {target!r} calls a Python function of the program's maker",
-            "It means nothing in another program: leave pure_callback, io_callback and debug "
-            "prints out, or register a function with minixla_ops.register_custom_call and use "
+            f"the target {target!r} calls a Python function of another process",
+            "It has no meaning in another program: remove pure_callback, io_callback and debug "
+            "prints, or register a function with minixla_ops.register_custom_call and use "
             "minixla_ops.custom_call.",
         )
     config = _written_config(step)
@@ -101,7 +101,7 @@ def _custom_call(step: Step) -> Sequence[Value]:
 def _registered(
     step: Step, target: str, values: dict[str, Any], version: int = 0
 ) -> Sequence[Value] | None:
-    """The results of an operation that was registered under the name; None where none was."""
+    """Return the results of a registered operation; None if the name is not registered."""
     version = values.pop(stored.VERSION, version)
     try:
         operation = stored.read_operation(target, version, values, step.shapes)
@@ -113,7 +113,7 @@ def _registered(
 
 
 def _tree(attribute: Any) -> Any:
-    """An attribute, dictionaries too, as Python's values."""
+    """Return an attribute, including dictionaries, as Python values."""
     if isinstance(attribute, ir.DictAttr):
         return {name: _tree(item) for name, item in named(attribute)}
     return plain(attribute)
@@ -132,7 +132,7 @@ def _written_config(step: Step) -> Any:
 
 
 def _config(step: Step) -> tuple[int, dict[str, Any]]:
-    """The version of XLA's interface, and the attributes that the code is given."""
+    """Return the version of XLA's interface, and the attributes that the code receives."""
     config = _written_config(step)
     if isinstance(config, ir.DictAttr):
         return 4, _options(step, config)
@@ -161,14 +161,14 @@ def _option(step: Step, name: str, attribute: Any) -> Any:
     element = _DIMENSION.sub("", match[match.lastindex or 0]) if match else element
     if element not in BY_STABLEHLO or not all(isinstance(x, (bool, int, float)) for x in members):
         step.reject(
-            f"attribute {name} = {text[:100]} is no number, string or vector",
-            "Custom calls can be given numbers, strings and vectors of numbers.",
+            f"attribute {name} = {text[:100]} is not a number, string or vector",
+            "Custom calls accept numbers, strings and vectors of numbers.",
         )
     is_pythons = value is not members and element in ("i64", "f64")
     return value if is_pythons else (BY_STABLEHLO[element].dtype.name, value)
 
 
-#: By name.
+#: Translations by name.
 CALLS: dict[str, Translation] = {
     "func.call": partial(_call, "Call", "callee"),
     "stablehlo.composite": _composite,

@@ -1,4 +1,4 @@
-"""Operations of the chlo dialect: ours where there is one, else what MLIR writes for them."""
+"""Operations of the chlo dialect: our operations, or else MLIR's decompositions."""
 
 from collections.abc import Sequence
 from functools import lru_cache, partial
@@ -19,9 +19,9 @@ _OURS = {"chlo.erf": "Erf", "chlo.cosh": "Cosh", "chlo.tan": "Tan"}
 def decomposition(
     name: str, operands: tuple[AnyShape, ...], results: tuple[AnyShape, ...], attributes: str
 ) -> Graph:
-    """What MLIR writes for an operation (`chlo.sinh`) of operands and results of given shapes.
+    """Return MLIR's decomposition of an operation (`chlo.sinh`) for operands and results of shapes.
 
-    Its attributes are MLIR's text, without braces.
+    `attributes` is MLIR's text, without braces.
     """
     parameters = ", ".join([f"%{i}: {shape.stablehlo}" for i, shape in enumerate(operands)])
     names = ", ".join([f"%{i}" for i in range(len(operands))])
@@ -41,7 +41,7 @@ def decomposition(
 
 
 def _decomposed(step: Step, name: str) -> Sequence[Value]:
-    """Return the text that MLIR writes for an operation, or for the custom call in its place."""
+    """Add MLIR's decomposition of an operation, or of the custom call in its place."""
     labels = step.operation.attributes if name == step.name else ()
     attributes = ", ".join([f"{label} = {step.raw(label)}" for label in labels])
     if step.operation.regions:
@@ -51,7 +51,7 @@ def _decomposed(step: Step, name: str) -> Sequence[Value]:
 
 
 def _function(name: str, step: Step) -> Sequence[Value]:
-    """One of ours for floats; most complex functions are decomposed."""
+    """Apply our operation to floats; most complex functions are decomposed."""
     (shape, *_) = step.shapes
     is_float = isinstance(shape, Shape) and shape.element_type.is_float
     if is_float or name in ("chlo.cosh", "chlo.tan"):
@@ -71,7 +71,7 @@ def _constant_like(step: Step) -> Sequence[Value]:
     return [step.builder.constant(value, shape)]
 
 
-#: By chlo's name.
+#: Translations by chlo's name.
 CHLO: dict[str, Translation] = {
     **{name: partial(_function, name) for name in (*SPECIAL, *_OURS)},
     "chlo.constant": TABLE["stablehlo.constant"],
@@ -86,14 +86,14 @@ CHLO |= {name: partial(_decomposed, name=name) for name in _REST}
 
 
 def _broadcasting(name: str, step: Step) -> Sequence[Value]:
-    """The operation of a name without broadcasting, on operands of the result's sizes."""
+    """Apply the operation without broadcasting, to operands of the result's sizes."""
     sizes, dimensions = step.result.dimensions, step.get("broadcast_dimensions", ())
     step.operands = [_broadcast(step, value, sizes, dimensions) for value in step.operands]
     return (CHLO.get(f"chlo.{name}") or TABLE[f"stablehlo.{name}"])(step)
 
 
 def _broadcast(step: Step, value: Value, sizes: Sequence[int], dimensions: Sequence[int]) -> Value:
-    """A value in other sizes; its last dimensions are the last there, or those that are given."""
+    """Broadcast a value to other sizes, along its last dimensions or along `dimensions`."""
     shape = value.shape
     if not isinstance(shape, Shape) or shape.dimensions == tuple(sizes):
         return value

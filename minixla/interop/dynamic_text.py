@@ -88,7 +88,7 @@ class _Function:
         self._line = self._line or line if self._used else ""
         if written is None or _MARK.search("".join(written)):
             problem = f"{operation_in(line)} does not allow symbolic sizes here"
-            # An operation with regions has its location behind them.
+            # The location of an operation with regions follows them.
             rest = self._marked.text.partition(line)[2]
             place = re.search(r" loc\(#loc\d+\)", line + rest)
             sample = _MARK.sub("?", body) + (place[0] if place is not None else "")

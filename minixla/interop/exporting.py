@@ -1,4 +1,4 @@
-"""export: our functions as bytes that other programs read."""
+"""`export`: functions as bytes that other programs read."""
 
 import traceback
 from collections.abc import Callable, Sequence
@@ -35,29 +35,29 @@ def export(
     vjp_order: int = 0,
     **kwargs: PyTree,
 ) -> bytes:
-    """A function for arguments of the given shapes, as bytes.
+    """Export a function for arguments of the given shapes as bytes.
 
-    `jax.export.deserialize` reads them where minixla is not installed, and
-    `mx.import_stablehlo` reads them too.
+    `jax.export.deserialize` reads them without minixla, and `mx.import_stablehlo` reads them
+    too.
 
     Args:
         fun: a function of pytrees of arrays, jitted or not.
         *args: arguments, or jax.ShapeDtypeStructs of their shapes, whose sizes may be symbolic
             (`jax.export.symbolic_shape`).
-        platforms: those that it is compiled for, such as `("cpu", "cuda", "tpu")`; default: the
-            one that runs here.
+        platforms: the platforms that it is compiled for, such as `("cpu", "cuda", "tpu")`; default:
+            the current one.
         vjp_order: how many times the reader can take reverse derivatives with `jax.grad`;
-            `mx.import_stablehlo` needs none to do so.
-        **kwargs: arguments by name.
+            `mx.import_stablehlo` works with 0.
+        **kwargs: keyword arguments.
 
     Returns:
-        What jax.export writes, as bytes.
+        The bytes that jax.export writes.
 
     Raises:
-        TransformError: the function calls back into Python, or reads and writes queues of this
-            process; or takes pytrees that jax.export cannot write; or the package flatbuffers,
-            which jax.export needs, is not installed; or an operation does not allow symbolic
-            sizes, and the message names the operation and its line.
+        TransformError: the function calls back into Python, or uses queues of this process; it
+            takes pytrees that jax.export cannot write; the package flatbuffers, which jax.export
+            needs, is not installed; or an operation does not allow symbolic sizes, in which case
+            the message names the operation and its line.
 
     Example:
         >>> written = mx.export(lambda x: x + 1, np.float32(0))
@@ -95,8 +95,8 @@ def export(
             "export",
             f"{getattr(fun, '__name__', 'the function')} cannot be written",
             [str(error).split("\n")[0][:300]],
-            "Prints, callbacks, infeed and outfeed belong to this process: leave them out. Classes "
-            "of pytrees are registered by jax.export.register_pytree_node_serialization.",
+            "Prints, callbacks, infeed and outfeed belong to this process: remove them. Register "
+            "classes of pytrees with jax.export.register_pytree_node_serialization.",
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""from_jax: compile a JAX function that is called outside our transformations."""
+"""`from_jax`: compile a JAX function that is called outside our transformations."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def from_jax(
         fun: a function of pytrees of arrays, written with `jax.numpy`, `jax.lax`, Flax, Optax ...
         static_argnums: positions of arguments that reach the function unchanged: hashable objects
             whose arrays and floats are not traced.
-        static_argnames: names of such arguments.
+        static_argnames: names of arguments that reach it unchanged.
         removed: options of earlier versions, `derivatives`, `shardings` and `platform`. They
             raise an error that names the replacement.
 

@@ -1,4 +1,4 @@
-"""Imported programs as functions of ours."""
+"""Imported programs as functions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -23,14 +23,14 @@ from minixla_ops.programs.call import call
 
 
 class ImportedFunction:
-    """A function of a program from outside.
+    """A function of an imported program.
 
     Called with a value for each input, it returns the result, or a tuple of the results. Inputs
     and results of tuple types are Python tuples. It is an ordinary function: `mx.grad`, `mx.vmap`,
     `mx.jit`, `mx.reference` work on it.
 
     Attributes:
-        graph: what it computes.
+        graph: its program.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -39,7 +39,7 @@ class ImportedFunction:
 
     @api_boundary
     def __call__(self, *operands: Any) -> Any:
-        """The result, or the tuple of results."""
+        """Return the result, or the tuple of results."""
         results = self._flat(operands)
         return results[0] if len(results) == 1 else results
 
@@ -92,7 +92,7 @@ def _structured(shape: AnyShape, leaves: Iterator[Any]) -> Any:
 
 
 def _fitting(operand: Any, shape: Any) -> Any:
-    """A Python number in the type that the program takes; anything else as it is."""
+    """Convert a Python number to the type that the program takes; keep anything else."""
     is_number = isinstance(operand, (bool, int, float, complex))
     if not is_number or not isinstance(shape, Shape) or shape.rank or shape_of(operand) is shape:
         return operand
@@ -100,10 +100,10 @@ def _fitting(operand: Any, shape: Any) -> Any:
 
 
 class ImportedProgram(ImportedFunction):
-    """A program from outside: its main function, and all functions by name.
+    """An imported program: its main function, and all functions by name.
 
     Attributes:
-        graph: what the main function computes.
+        graph: the program of the main function.
         functions: every function of the program.
     """
 
@@ -113,7 +113,7 @@ class ImportedProgram(ImportedFunction):
 
 
 class ExportedProgram(ImportedProgram):
-    """What jax.export made: takes and gives pytrees as the exported function does."""
+    """A program of jax.export, which takes and returns pytrees like the exported function."""
 
     def __init__(self, program: ImportedProgram, exported: jax.export.Exported) -> None:
         self.__dict__.update(program.__dict__)
@@ -121,20 +121,20 @@ class ExportedProgram(ImportedProgram):
         kept, graph = exported.module_kept_var_idx, program.graph
         fits = len(kept) == len(graph.inputs) and len(graph.outputs) == exported.out_tree.num_leaves
         if not fits or any(number >= exported.in_tree.num_leaves for number in kept):
-            problem = "the program does not fit what jax.export says of its arguments and results"
+            problem = "the program does not match jax.export's arguments and results"
             details = [
                 f"program {graph!r}",
                 f"arguments {exported.in_tree}",
                 f"kept arguments {kept}",
             ]
-            advice = "It is damaged, or has ordered side effects: leave prints and callbacks out."
+            advice = "It is damaged, or has ordered side effects: remove prints and callbacks."
             raise explain(ImportError_, SUBJECT, problem, details, advice)
         results = structure_places("result", exported.out_tree)
         self.graph = graph.with_paths(Paths(argument_paths(exported), results))
 
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The results in the structure in which the exported function gives them."""
+        """Return the results in the structure of the exported function."""
         exported = self._exported
         kept = kept_leaves(exported, self.graph.name, args, kwargs)
         pairs = zip(self._flat(kept), exported.out_avals, strict=True)
@@ -146,9 +146,9 @@ def kept_leaves(exported: jax.export.Exported, name: str, args: Any, kwargs: Any
     """Return the leaves of the arguments of an exported function that its program takes."""
     leaves, tree = flatten((args, kwargs))
     if without_keys(tree) != exported.in_tree:
-        problem = "the arguments have another structure than the exported function's"
+        problem = "the structure of the arguments is not that of the exported function"
         details = [f"arguments {tree}", f"exported {exported.in_tree}"]
-        advice = "Give what the exported function took."
+        advice = "Give the arguments of the exported function."
         raise explain(TransformError, name, problem, details, advice)
     return [leaves[number] for number in exported.module_kept_var_idx]
 

@@ -1,4 +1,4 @@
-"""import_stablehlo: StableHLO programs as functions of ours."""
+"""`import_stablehlo`: StableHLO programs as functions."""
 
 from collections.abc import Sequence
 
@@ -25,18 +25,18 @@ def import_stablehlo(
     *,
     shardings: ShardyToo = "keep",
 ) -> ImportedProgram:
-    """A StableHLO program as a function of ours.
+    """Import a StableHLO program as a function.
 
     Args:
-        source: MLIR text, bytecode, a portable artifact (of this or an older version), bytes that
-            `mx.export` or jax.export serialized, a path of a file that holds one of these (a
-            string that ends in .mlir, .mlirbc, .bc, .bin, .stablehlo or .vhlo is a path), or a
+        source: MLIR text; bytecode; a portable artifact of this or an older version; bytes that
+            `mx.export` or jax.export serialized; the path of a file with one of these (a string
+            that ends in .mlir, .mlirbc, .bc, .bin, .stablehlo or .vhlo); or a
             `jax.export.Exported`.
         function: the name of the main function; default: `main`, or the only public one.
-        shardings: what to do with annotations that say how values lie over devices: `keep` keeps
-            Shardy's (`sdy.sharding`, `sdy.sharding_constraint` ...), in the graph, and raises
-            ImportError_ at others (`mhlo.sharding`, custom_call @Sharding) in a program that is
-            not for one device; `refuse` raises at all of them, `drop` leaves them out.
+        shardings: what to do with shardings of values: `keep` keeps Shardy's (`sdy.sharding`,
+            `sdy.sharding_constraint` ...) in the graph. It raises ImportError_ for others
+            (`mhlo.sharding`, custom_call @Sharding) unless the program is for one device.
+            `refuse` raises an error for all of them, and `drop` removes them.
 
     Returns:
         A callable with `graph`, the main function's Graph, and `functions`, every function of the
@@ -44,8 +44,8 @@ def import_stablehlo(
         has tuples. A function from jax.export takes and returns the exported function's pytrees.
 
     Raises:
-        ImportError_: `source` is no such program, or has what XLA's operation set does not have;
-            the message names the line and column, what was found and what to do.
+        ImportError_: `source` is not such a program, or uses something that XLA's operation set
+            lacks; the message gives the line and column, the problem and a fix.
 
     Warns:
         UserWarning: the program has attributes that graphs do not hold, such as
@@ -77,7 +77,7 @@ def import_stablehlo(
 
 
 class _Program:
-    """A StableHLO program, from which graphs are made."""
+    """A StableHLO program from which graphs are made."""
 
     def __init__(self, source: Opened, shardings: ShardyToo) -> None:
         (self.written, self._constants, *_), self.exported = source
@@ -106,7 +106,7 @@ class _Program:
 
 
 def _platform(exported: jax.export.Exported) -> int | None:
-    """Which of several platforms runs here; the first where none does."""
+    """Return the index of the platform that runs here, or 0 if none does."""
     names = [*exported.platforms]
     if len(names) == 1:
         return None
@@ -129,4 +129,4 @@ def _main(module: Module, wanted: str | None) -> str:
     else:
         problem = f"the module has no function {wanted!r}"
     details = [f"functions: {', '.join(names)[:500]}"]
-    raise explain(ImportError_, SUBJECT, problem, details, "Name one by function=.")
+    raise explain(ImportError_, SUBJECT, problem, details, "Name one with function=.")

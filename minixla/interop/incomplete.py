@@ -1,8 +1,8 @@
-"""The incomplete gamma and beta functions, found in programs that JAX wrote for them.
+"""Recognition of the incomplete gamma and beta functions in programs that JAX lowered.
 
-JAX lowers each to some hundred operations around loops, and StableHLO keeps no name of it. At the
-ends of the domain these choose constants, whose derivatives are not the function's, and in reverse
-0 meets infinity.
+JAX lowers each to some hundred operations around loops, and StableHLO does not keep its name. At
+the ends of the domain these choose constants, whose derivatives are not the function's. In reverse
+mode, 0 is multiplied by infinity.
 """
 
 from collections.abc import Sequence
@@ -25,13 +25,13 @@ from minixla.interop.step import Step
 from minixla_ops.elementwise.incomplete import Betainc, Igamma, Igammac, Incomplete
 from minixla_ops.helpers.shorthand import ones_like
 
-# Loops are not more steps than this from results.
+# The largest number of steps between loops and results.
 _FARTHEST = 12
 
 
 @lru_cache(maxsize=1024)
 def _written(kind: type[Incomplete], shape: Shape, wide: bool, is_slope: bool = False) -> Graph:
-    """What JAX writes for a function, or its slope; with 32-bit counters where they may be."""
+    """Return JAX's program for a function, or its slope; with 32-bit counters if possible."""
     from minixla.interop.module import Module  # it imports the table of this file
 
     function = getattr(lax, kind.builder_name)
@@ -50,7 +50,7 @@ def _written(kind: type[Incomplete], shape: Shape, wide: bool, is_slope: bool = 
 
 @lru_cache(maxsize=1024)
 def program(kind: type[Incomplete], shape: Shape, by: tuple[int, ...]) -> Graph:
-    """The program of a derivative; JAX has one by the first parameter, whose loops end later."""
+    """Return the program of a derivative; JAX has one for the first parameter with longer loops."""
     if not by or (by == (0,) and issubclass(kind, Igamma)):
         return _written(kind, shape, shape.element_type is F64, bool(by))
     *before, number = by
@@ -65,9 +65,9 @@ def program(kind: type[Incomplete], shape: Shape, by: tuple[int, ...]) -> Graph:
 
 
 def translated_select(step: Step) -> Sequence[Value]:
-    """stablehlo.select: Undefined where one of the values is the constant NaN, else Select.
+    """Translate a select: Undefined if one of the values is the constant NaN, else Select.
 
-    What is undefined outside of a domain may be one of the incomplete functions.
+    A function that is undefined outside of a domain may be one of the incomplete functions.
     """
     shape = step.operands[1].shape
     is_inexact = isinstance(shape, Shape) and shape.element_type.is_inexact
@@ -87,7 +87,7 @@ def _is_nan(value: Value) -> bool:
 
 
 def _recognised(step: Step, result: Value) -> Value:
-    """One of the functions in place of the choice between it and NaN; others as they are."""
+    """Return an incomplete function in place of its selection with NaN; keep other values."""
     shape = result.shape
     if not step.module.recognises or not isinstance(shape, Shape) or shape.is_dynamic:
         return result
@@ -104,9 +104,9 @@ def _recognised(step: Step, result: Value) -> Value:
 
 
 def _may_be_one(result: Value) -> bool:
-    """Whether there is another choice next to that of NaN, and a loop near, as in all of these.
+    """Test whether another selection and a loop are near, as in all of these functions.
 
-    To ask JAX for the programs takes time.
+    This saves the time of lowering JAX's programs.
     """
     assert result.instruction is not None
     level = [result]
@@ -122,7 +122,7 @@ def _may_be_one(result: Value) -> bool:
 
 
 def _matched(program: Graph, result: Value) -> tuple[list[Value], list[Instruction]] | None:
-    """The operands for which `result` is computed as by `program`, and the steps that do so."""
+    """Return the operands for which `program` computes `result`, and the steps that do so."""
     matches: dict[Value, Value] = {}
     steps: list[Instruction] = []
     waiting = [(program.outputs[0], result)]
@@ -135,7 +135,7 @@ def _matched(program: Graph, result: Value) -> tuple[list[Value], list[Instructi
             continue
         if other is None or wanted.index != value.index:
             return None
-        # Records of equal programs are two.
+        # Records of equal programs are not identical.
         if type(mine.op) is not type(other.op) or mine.op.values != other.op.values:
             return None
         if len(mine.operands) != len(other.operands):

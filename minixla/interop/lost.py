@@ -1,6 +1,6 @@
 """Attributes of imported programs that graphs do not hold, and the warning that names them.
 
-Such attributes say how XLA runs a program (frontend attributes, donated buffers, memory kinds),
+Such attributes control how XLA runs a program (frontend attributes, donated buffers, memory kinds),
 not what it computes. An attribute of an operation is lost if its translation never reads it.
 """
 

@@ -1,4 +1,4 @@
-"""All functions of an MLIR module as graphs."""
+"""The functions of an MLIR module as graphs."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property
@@ -32,12 +32,12 @@ from minixla.interop.values import (
 )
 from minixla.sharding.mesh import Mesh
 
-#: How each operation is read, by its full name.
+#: The translation of each operation, by its full name.
 TRANSLATIONS: dict[str, Translation] = {**TABLE, **CALLS, **CHLO, **SDY}
-# Of meshes and shardings, which do not change what a program computes.
+# The prefix of meshes and shardings, which do not change what a program computes.
 _IGNORED = "sdy."
 _PAIRS = "Write the operation itself in place of async_start and async_done."
-#: What StableHLO has and XLA's programs have not.
+#: Operations of StableHLO that XLA's programs lack, and advice.
 _WITHOUT = {"stablehlo.async_start": _PAIRS, "stablehlo.async_done": _PAIRS}
 _LINE = ir.FileLineColLoc
 _TERMINATORS = ("func.return", "stablehlo.return", "chlo.return", "sdy.return")
@@ -45,7 +45,7 @@ _TYPES = (
     "Programs hold arrays of XLA's element types, whose dimensions are static or bounded "
     "(tensor<?xf32, #stablehlo.bounds<8>>), tuples and tokens; export for fixed shapes."
 )
-# Operations of a region that may be as another one.
+# The largest number of operations of a region whose graph may be shared.
 _SHORT = 8
 # The message of MLIR's Python bindings for attributes of some element types.
 _NO_CLASS = "Can't cast unknown element type"
@@ -58,7 +58,7 @@ _FLATTER = (
 def _declared(type_: Any) -> AnyShape | None:
     try:
         return shape_of_type(type_)
-    except ValueError:  # of sizes that only constants tell
+    except ValueError:  # sizes that only constants determine
         return None
 
 
@@ -67,14 +67,14 @@ class Module:
 
     translations = TRANSLATIONS
     is_hlo: ClassVar[bool] = False
-    #: Whether functions that JAX writes as programs become one operation.
+    #: True if functions that JAX lowers to programs become one operation.
     recognises = True
-    #: Whether this process traced the program, so that the source files it names are the user's.
+    #: True if this process traced the program, so that the source files it names are the user's.
     is_traced = False
-    #: The operations, by their full names, whose regions read constants from outside as they read
-    #: other values, not as copies of their own.
+    #: The full names of operations whose regions read outside constants directly, without copying
+    #: them.
     sharing: ClassVar[tuple[str, ...]] = ()
-    #: How many calls or regions may be within each other: transformations recurse over them.
+    #: The maximum nesting of calls or regions, over which transformations recurse.
     deepest: ClassVar[int] = 100
 
     def __init__(
@@ -84,15 +84,15 @@ class Module:
         constants: dict[str, Any] | None = None,
         keeps_shardings: bool = False,
     ) -> None:
-        #: Which of the platforms that jax.export wrote it for is meant.
+        #: The index of the platform, among those that jax.export wrote it for.
         self._platform = platform
-        #: The bytes of constants for which a resource stands, by its name.
+        #: The bytes of constants that are stored as resources, by name.
         self.constants = constants or {}
-        #: What says how values lie over devices, where that is kept.
+        #: The shardings of values, if they are kept.
         self.shardings = Shardings(module) if keeps_shardings else None
-        #: The functions that are translated, by name.
+        #: The translated functions, by name.
         self.graphs: dict[str, Graph] = {}
-        #: Gives the shape that one of MLIR's types stands for; None for what is none.
+        #: Returns the shape for an MLIR type; None for other types.
         self.declared = cache(_declared)
         #: Values of attributes, by their kind and the hash of MLIR's attribute, its address.
         self.values: dict[tuple[Attribute, int], Any] = {}
@@ -100,7 +100,7 @@ class Module:
         self.lost = Lost()
         # By the hash of the location's attribute.
         self._sources: dict[int, Source | None] = {}
-        # By what tells them: the instruction that an operation became, and the graph of a region.
+        # By their properties: the instruction for an operation, and the graph of a region.
         self._forms: dict[Any, Instruction] = {}
         self._regions: dict[Any, Graph] = {}
         self._nesting = 0
@@ -108,10 +108,10 @@ class Module:
         self.functions = _functions(module)
 
     def translated(self, say: Callable[[str], None] | None = None) -> dict[str, Graph]:
-        """The graphs of all functions, made now; those that are called before those that call.
+        """Translate and return the graphs of all functions; callees come before callers.
 
         Args:
-            say: called with what is done next.
+            say: called with the name of the next step.
         """
         self.lost.of_module(self._module)
         with collection_paused():
@@ -123,7 +123,7 @@ class Module:
 
     @property
     def has_symbolic_sizes(self) -> bool:
-        """Whether an argument of a function has a symbolic size."""
+        """True if an argument of a function has a symbolic size."""
         types = [
             type_ for function in self.functions.values() for type_ in argument_types(function)
         ]
@@ -131,7 +131,7 @@ class Module:
 
     @property
     def details(self) -> dict[str, Any]:
-        """Attributes, by our names, that stand beside the program."""
+        """Attributes, by our names, that are outside of the program."""
         return {}
 
     def as_written(self, attribute: Any) -> Any:
@@ -145,20 +145,20 @@ class Module:
         return meshes_of(self._module)
 
     def called(self, step: Step) -> list[Graph]:
-        """The functions that a custom call is given."""
+        """Return the functions that a custom call receives."""
         return [self.function(name, step) for name in step.get("called_computations", ())]
 
     def function(self, name: str, step: Step) -> Graph:
-        """The graph of a function that is translated already."""
+        """Return the graph of a function that is already translated."""
         graph = self.graphs.get(name)
         if graph is None:
             if name in self.functions:
                 raise self._recursive(name)
-            step.reject(f"there is no function {name}", "Define it in the module.")
+            step.reject(f"function {name} does not exist", "Define it in the module.")
         return graph
 
     def region(self, step: Step, number: int) -> Graph:
-        """One region, which reads nothing from outside but constants, as a graph."""
+        """Return a region, which may read only constants from outside, as a graph."""
         form = step.name, number, _form_of_region(step.operation.regions[number])
         if form not in self._regions:
             body = self.body(step, number)
@@ -171,7 +171,7 @@ class Module:
         return self._regions[form]
 
     def body(self, step: Step, number: int) -> Builder:
-        """One region, translated."""
+        """Translate a region."""
         blocks = step.operation.regions[number].blocks
         if len(blocks) != 1:
             step.reject(f"its region {number} has {len(blocks)} blocks", "Regions have one block.")
@@ -218,7 +218,7 @@ class Module:
         return graph
 
     def _block(self, block: Any, builder: Builder) -> Sequence[Value]:
-        """Translates a block; returns what its terminator is given."""
+        """Translate a block; return the operands of its terminator."""
         for argument in block.arguments:
             try:
                 builder.add_input(argument)
@@ -234,11 +234,11 @@ class Module:
         raise self.located(block.owner.location, problem, (), "End it with return.")
 
     def _operations(self, block: Any) -> Iterable[Any]:
-        """The operations of a block, in the order in which they are translated."""
+        """Return the operations of a block, in the order of their translation."""
         return [view.operation for view in block.operations]
 
     def located(self, location: Any, problem: str, details: Names, advice: str) -> ImportError_:
-        """The error for a place in the program."""
+        """Return the error for a place in the program."""
         return located(location, problem, details, advice)
 
     def _translate(self, operation: Any, name: str, builder: Builder) -> None:
@@ -278,13 +278,13 @@ class Module:
                 self._forms[form] = made
 
     def _meant(self, step: Step, translation: Translation) -> Sequence[Value]:
-        """The results of a translation; its errors name the place."""
+        """Return the results of a translation; its errors name the place."""
         try:
             return self._as_declared(step, translation(step))
         except ImportError_:
             raise
         except MinixlaError as error:
-            # What MLIR's verifier lets pass and our rules do not.
+            # Errors of rules that MLIR's verifier does not check.
             raise step.error(str(error), "The program breaks a rule of the operation.") from error
         except UnreadableError as error:
             raise step.error(str(error), "Write its numbers out, as dense<[...]>.") from error
@@ -292,12 +292,12 @@ class Module:
             if _NO_CLASS not in str(error):
                 raise
             problem = "an attribute holds numbers of a type that cannot be read, such as complex"
-            raise step.error(problem, "Leave the attribute out, or write real numbers.") from None
+            raise step.error(problem, "Remove the attribute, or write real numbers.") from None
         except ValueError as error:
             raise step.error(str(error), _TYPES) from error
 
     def _form(self, step: Step) -> Any:
-        """What tells what an operation becomes, whatever its operands; None where more does."""
+        """Return a key for an operation's translation, or None if that needs its operands."""
         operation = step.operation
         is_annotated = self.shardings is not None and len(operation.attributes)
         if is_annotated or self.details or len(operation.regions):
@@ -342,7 +342,7 @@ class Module:
 
 
 def _form_of_region(region: Any) -> tuple[Any, ...] | None:
-    """What tells the graph of a short region; None where that reads more than its arguments."""
+    """Return a key for the graph of a short region; None if it reads more than its arguments."""
     blocks = region.blocks
     operations = [view.operation for view in blocks[0].operations] if len(blocks) == 1 else []
     if not 0 < len(operations) <= _SHORT:
@@ -363,7 +363,7 @@ def _form_of_region(region: Any) -> tuple[Any, ...] | None:
 
 
 def _form_of(operation: Any) -> tuple[Any, ...]:
-    """What tells operations without regions, but for their operands: MLIR's objects are unique."""
+    """Return a key for an operation without regions and operands, by MLIR's unique objects."""
     attributes, types = operation.attributes, operation.results.types
     try:
         hashes = map(hash, (*types, *attributes.values()))
@@ -380,7 +380,7 @@ def _functions(module: Any) -> dict[str, Any]:
             continue
         if operation.name != "func.func":
             advice = "A module holds functions (func.func)."
-            problem = f"{operation.name} stands outside of functions"
+            problem = f"{operation.name} is outside of functions"
             raise located(operation.location, problem, (), advice)
         functions[ir.StringAttr(operation.attributes["sym_name"]).value] = operation
     if not functions:
@@ -389,7 +389,7 @@ def _functions(module: Any) -> dict[str, Any]:
 
 
 def _fix_platform(function: Any, builder: Builder, platform: int) -> None:
-    """Makes the number of the platform, an input that jax.export adds, a constant."""
+    """Make the index of the platform, an input that jax.export adds, a constant."""
     arguments = function.regions[0].blocks[0].arguments
     for argument, is_index in zip(arguments, is_platform_index(function), strict=True):
         if is_index:
@@ -403,7 +403,7 @@ def argument_types(function: Any) -> list[Any]:
 
 
 def is_platform_index(function: Any) -> list[bool]:
-    """Tell for each argument of a function whether jax.export added it, to tell platforms apart."""
+    """Return, for each argument, whether jax.export added it to distinguish platforms."""
     count = len(argument_types(function))
     described = function.attributes.get("arg_attrs", ())
     flags = ['"_platform_index"' in str(description) for description in described]
@@ -432,7 +432,7 @@ def _callees(function: Any) -> list[str]:
 
 
 def _sharding(step: Step) -> Sequence[Value]:
-    """A sharding, which is its operand."""
+    """Return the operand of a sharding."""
     if len(step.operands) != len(step.operation.results) or len(step.operation.regions):
         advice = "Run Shardy's passes on the program first, or export it without manual shardings."
         raise located(step.operation.location, f"{step.name} is not supported", (), advice)

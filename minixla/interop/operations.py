@@ -1,4 +1,4 @@
-"""How each operation of StableHLO becomes ours: by what ours declares, or by a function here."""
+"""The translation of each operation of StableHLO, by declaration or by a function here."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -21,16 +21,16 @@ from minixla_ops.collectives.collective_groups import ProcessLists
 from minixla_ops.helpers.shorthand import array_shape
 from minixla_ops.products.dot_dimensions import DotDimensionNumbers
 
-#: Adds to the graph under construction and gives the results.
+#: Adds instructions to the graph under construction and returns the results.
 Translation = Callable[[Step], Sequence[Value]]
 
 
 def declared(
     name: str, more: Callable[[Step], dict[str, Any]] | None = None, **attributes: Any
 ) -> Translation:
-    """One of ours on the same operands, its attributes read as it declares them.
+    """Apply our operation to the same operands, and read its attributes as it declares them.
 
-    Others are given by `more`, or are always the same.
+    `more` returns further attributes; `attributes` are always the same.
     """
     return lambda step: step.apply(name, **(more(step) if more is not None else {}), **attributes)
 
@@ -53,7 +53,7 @@ def _bitcast_convert(step: Step) -> Sequence[Value]:
         return step.apply("BitcastConvertType")
 
     def complex_bits(operand: Any) -> Any:
-        # XLA has no bits of complex numbers: each is its real part and behind it the imaginary one.
+        # XLA lacks the bits of complex numbers: the real part comes before the imaginary one.
         parts = mnp.stack([ops.real(operand), ops.imag(operand)], -1)
         bits = ops.bitcast_convert_type(parts, new.real)
         return ops.complex(bits[..., 0], bits[..., 1])
@@ -75,7 +75,7 @@ def _optimization_barrier(step: Step) -> Sequence[Value]:
 
 def _einsum(step: Step) -> Sequence[Value]:
     config = step.get("einsum_config")
-    # As in a dot_general, products and sums have the type that the result is declared.
+    # As in dot_general, products and sums have the declared type of the result.
     step.operands = step.promoted(step.operands, [step.result])
     return step.inlined(lambda *operands: mnp.einsum(config, *operands))
 
@@ -93,7 +93,7 @@ def _torch_index_select(step: Step) -> Sequence[Value]:
 
 
 def _fold(name: str, step: Step, **attributes: Any) -> Sequence[Value]:
-    """A fold by one computation, which may be written for wider types than the operands'."""
+    """Fold by one computation, which may be written for wider types than the operands'."""
     computation = step.region(0)
     operands = step.promoted(step.operands, computation.input_shapes)
     return step.apply(name, operands, computation=computation, **attributes)
@@ -134,7 +134,7 @@ def _map(step: Step) -> Sequence[Value]:
 
 def _while(step: Step) -> Sequence[Value]:
     (condition, body), outer = step.regions()
-    # What the regions read from outside goes round unchanged.
+    # The loop passes on unchanged the outside values that the regions read.
     programs = {"condition": condition.graph(), "body": body.graph([*body.outputs, *body.captures])}
     return step.apply("While", [*step.operands, *outer], **programs)[: len(step.operands)]
 
@@ -148,13 +148,13 @@ def _conditional(step: Step) -> Sequence[Value]:
 def _scan(step: Step) -> dict[str, Any]:
     count, dimension = step.get("operandSegmentSizes")[0], step.get("dimension")
     if not count:
-        step.reject("it has no inputs", "Its inputs say how many steps there are.")
+        step.reject("it has no inputs", "Its inputs determine the number of steps.")
     length = step.shapes[0].dimensions[dimension]
     return {"carries": len(step.operands) - count, "length": length, "scan_dimension": dimension}
 
 
 def _numbers(step: Step, index: int, what: str) -> tuple[int, ...]:
-    """The value of an operand that must be a constant."""
+    """Return the value of an operand that must be a constant."""
     array = step.builder.known(step.operands[index])
     if array is None:
         step.reject(
@@ -166,7 +166,7 @@ def _numbers(step: Step, index: int, what: str) -> tuple[int, ...]:
 
 
 def _sizes(step: Step, index: int) -> tuple[int, ...]:
-    """The sizes of the result: declared, or those in an operand."""
+    """Return the sizes of the result: declared, or from an operand."""
     declared = step.operation.results[0].type
     if declared.has_static_shape:
         step.builder.known(step.operands[index])
@@ -189,7 +189,7 @@ def _dynamic_reshape(step: Step) -> Sequence[Value]:
 
 
 def _scalars(step: Step, listed: Value, count: int) -> list[Value]:
-    """The members of a vector of sizes, each as s32[]."""
+    """Return the members of a vector of sizes, each as s32[]."""
     whole = listed.instruction
     if whole is not None and whole.op.name == "ConcatInDim":
         made = [operand.instruction for operand in whole.operands]
@@ -216,7 +216,7 @@ def _dynamic_pad(step: Step) -> Sequence[Value]:
 
 
 def _with_numbers(name: str, first: int, labels: Sequence[str], step: Step) -> Sequence[Value]:
-    """One of ours, of which attributes are operands here, the last ones."""
+    """Apply our operation with attributes from the last operands."""
     numbers = {label: _numbers(step, at, label) for at, label in enumerate(labels, first)}
     return step.apply(name, step.operands[:first], **numbers)
 
@@ -231,7 +231,7 @@ _HOST_CHANNELS = (2, 3)
 
 
 def _shards(step: Step, at: int, label: str) -> dict[str, Any]:
-    """How many members' values a result holds, or how many share the operand."""
+    """Return how many members' values a result holds, or how many share the operand."""
     shapes: Any = step.shapes[at], step.results[at]
     small, large = sorted([shape.dimensions[step.get(label)] for shape in shapes])
     groups = () if small else ProcessLists().read(step.written("replica_groups"))
@@ -239,7 +239,7 @@ def _shards(step: Step, at: int, label: str) -> dict[str, Any]:
 
 
 def _for_each(name: str, step: Step, joined: str = "") -> Sequence[Value]:
-    """One instruction for each operand; an attribute may name the dimension that it joins."""
+    """Apply one instruction to each operand; an attribute may name the dimension that it joins."""
     shards = [_shards(step, at, joined) if joined else {} for at in range(len(step.operands))]
     pairs = zip(step.operands, shards, strict=True)
     return [step.apply(name, [operand], **more)[0] for operand, more in pairs]
@@ -272,7 +272,7 @@ def _transfer(step: Step) -> dict[str, Any]:
     return {"channel_id": max(handle["handle"], 1), "is_host_transfer": is_host}
 
 
-_ONE_VALUE = "A transfer of ours moves one array: send several by channels of their own."
+_ONE_VALUE = "Our transfers move one array: send each array through its own channel."
 
 
 def _send(step: Step) -> Sequence[Value]:
@@ -291,7 +291,7 @@ def _recv(step: Step) -> Sequence[Value]:
     return step.apply("RecvDone", [context], **transfer)
 
 
-#: Ours that have several names, none of StableHLO's, or one that others have too.
+#: Ours with several names, or with a name that StableHLO lacks or that others have too.
 _NAMED = {
     "stablehlo.batch_norm_grad": "BatchNormGrad",
     "stablehlo.batch_norm_inference": "BatchNormInference",
@@ -306,7 +306,7 @@ _DECLARED = {
     if operation.stablehlo_name is not None and "." not in name
 }
 _OWN = {name: declared(ours) for name, ours in (_DECLARED | _NAMED).items()}
-#: By StableHLO's name. What is declared under that name stands here only if there is more to it.
+#: Translations by StableHLO's name; a declared operation is listed only if it needs more.
 TABLE: dict[str, Translation] = {
     **_OWN,
     "chlo.scan": declared("Scan", _scan),
@@ -315,7 +315,7 @@ TABLE: dict[str, Translation] = {
     "stablehlo.all_to_all": partial(_for_each, "AllToAll"),
     "stablehlo.bitcast_convert": _bitcast_convert,
     "stablehlo.case": _conditional,
-    # StableHLO leaves out what is False there, and True in XLA.
+    # An omitted attribute is False in StableHLO, and True in XLA.
     "stablehlo.cholesky": declared("Cholesky", lambda step: {"lower": step.get("lower", False)}),
     "stablehlo.collective_broadcast": partial(_for_each, "CollectiveBroadcast"),
     "stablehlo.collective_permute": partial(_for_each, "CollectivePermute"),
@@ -366,7 +366,7 @@ TABLE: dict[str, Translation] = {
     "stablehlo.unary_einsum": _einsum,
     "stablehlo.while": _while,
 }
-#: Those of one line that become one instruction on the same operands, by what the line says.
+#: Operations of one line that become one instruction on the same operands, which the line gives.
 SIMPLE = frozenset(
     [
         name

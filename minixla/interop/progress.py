@@ -1,4 +1,4 @@
-"""What somebody at a terminal or in a notebook sees of long work: a line, drawn by tqdm."""
+"""Progress of long work at a terminal or in a notebook: a line, drawn by tqdm."""
 
 import contextlib
 import shutil
@@ -8,27 +8,26 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-# What is done sooner shows nothing.
+# Shorter work shows nothing.
 _PATIENCE = 1.0
-# Seconds between two looks at how far the work is.
+# Seconds between two updates of the line.
 _INTERVAL = 0.2
 _STEPS = "{desc} |{bar:20}| {n_fmt}/{total_fmt} [{elapsed}]{postfix}"
 _TIME = "{desc} [{elapsed}]{postfix}"
-# Held by the work that is shown: what it does on its way shows nothing of its own.
+# Held by the work that is shown, so that work inside it shows nothing.
 _SHOWN = threading.Lock()
 
 
 @contextlib.contextmanager
 def shown_progress(title: str, total: int | None = None) -> Iterator[Callable[[str], None]]:
-    """A function that says which step of long work begins.
+    """Return a function that reports which step of long work begins.
 
-    After a second of work a line on standard error shows the step and for how long the work has
-    been going on, where somebody watches (a terminal, or a notebook) and tqdm is installed. The
-    line is gone at the end.
+    At a terminal or in a notebook, if tqdm is installed, a line appears on standard error after a
+    second of work. It shows the step and the elapsed time, and disappears at the end.
 
     Args:
-        title: what the line begins with.
-        total: the number of steps, where it is known: then the line has a bar.
+        title: the beginning of the line.
+        total: the number of steps, if it is known: then the line has a bar.
     """
     if not _is_watched() or not _SHOWN.acquire(blocking=False):
         yield lambda step: None
@@ -42,7 +41,7 @@ def shown_progress(title: str, total: int | None = None) -> Iterator[Callable[[s
 
 
 def in_notebook() -> bool:
-    """Whether a notebook runs this: IPython is there, and has a kernel."""
+    """Return whether a notebook runs this: IPython is loaded, and has a kernel."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return getattr(shell, "kernel", None) is not None
 
@@ -68,7 +67,7 @@ class _Line:
     def _draw(self) -> None:
         if self._ended.wait(_PATIENCE):
             return
-        # Work does not fail because nobody sees how far it is.
+        # Work must not fail because its progress cannot be shown.
         with contextlib.suppress(ImportError, OSError, ValueError):
             bar = _bar_class()(
                 desc=self._title,
@@ -89,13 +88,13 @@ class _Line:
                     self._ended.wait(_INTERVAL)
                 bar.close()
             finally:
-                bar.disable = True  # else Python closes it once more
+                bar.disable = True  # otherwise Python closes it again
 
 
 def _bar_class() -> Any:
-    """A bar of tqdm's, without the thread and the lock between processes that it would start.
+    """Return a class of tqdm bars without tqdm's thread and the lock between processes.
 
-    A new class, as tqdm keeps the lock where it cannot write.
+    It is a new class because tqdm stores the lock in the class, out of our reach.
     """
     from tqdm import tqdm  # an extra
 

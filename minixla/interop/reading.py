@@ -1,4 +1,4 @@
-"""MLIR modules from text, bytecode, portable artifacts and what jax.export makes."""
+"""MLIR modules from text, bytecode, portable artifacts and results of jax.export."""
 
 import os
 import re
@@ -26,14 +26,14 @@ from minixla.interop.refusals import ADVICE, SUBJECT, located, refused_at
 
 #: The first bytes of MLIR's bytecode.
 _BYTECODE = b"ML\xefR"
-# Brackets within brackets. MLIR's parser recurses, and overflows the stack at some thousands.
+# Nested brackets. MLIR's parser recurses, and overflows the stack at some thousands.
 _MOST_NESTED = 192
 # An unterminated string ends with its line, so that every character is scanned once.
 _TEXT = r'"(?:[^"\\\n]|\\[^\n])*+"?'
 _QUIET = re.compile(rf"{_TEXT}|//[^\n]*|->|>=|<=")
 _COMMENT = re.compile(r"//[^\n]*")
 _NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"{}()[]<>")))
-#: A program, or the path of a file that holds one.
+#: A program, or the path of a file that contains one.
 ProgramText: TypeAlias = str | bytes | bytearray | memoryview | os.PathLike[str]
 _SUFFIXES = (".mlir", ".mlirbc", ".bc", ".bin", ".stablehlo", ".vhlo")
 _STRING = re.compile(_TEXT)
@@ -43,21 +43,21 @@ _ESCAPE = re.compile(rb"\\(\\|[0-9A-Fa-f]{2})")
 _NO_GROUPS = re.compile(
     r"\n|(all_to_all)|(replica_groups)\s*=\s*dense<[^<>]*>\s*:\s*tensor<(?:\d+x0|0x\d+)x"
 )
-_GROUPS = "MLIR's parser divides by their number: write the groups out, as dense<[[0, 1]]>."
-_UTF8 = "Python's interface to MLIR ends the process over other strings: write it as UTF-8."
+_GROUPS = "MLIR's parser divides by their number: list the groups, as in dense<[[0, 1]]>."
+_UTF8 = "Python's interface to MLIR ends the process for other strings: write it as UTF-8."
 _DEADLY = (
-    "No program may do that to MLIR: correct it; if it is legal StableHLO, report it to the "
+    "No program should crash MLIR: correct it; if it is legal StableHLO, report it to the "
     "StableHLO project, and write it in another way until then."
 )
 _NESTED = "MLIR's parser recurses over them: write nested calls and regions one after the other."
-#: By character: one more bracket is open, or one less.
+#: For each character: 1 opens a bracket, -1 closes one.
 _STEPS = np.array([(c in b"{([<") - (c in b"})]>") for c in range(256)], np.int8)
 _NO_PROGRAM = re.compile(r"[^\0\n{}()%]{1,4096}")
 _register = cache(stablehlo.register_stablehlo_passes)
 
 
 def content(source: Any, suffixes: tuple[str, ...], subject: str, advice: str) -> str | bytes:
-    """A program's text or bytes: `source` itself, or what is in the file that it names."""
+    """Return a program's text or bytes: `source` itself, or the content of the file it names."""
     is_path = isinstance(source, os.PathLike)
     if isinstance(source, str) and _NO_PROGRAM.fullmatch(source):
         is_path = source.endswith(suffixes) or (os.sep in source and os.path.exists(source))
@@ -66,7 +66,7 @@ def content(source: Any, suffixes: tuple[str, ...], subject: str, advice: str) -
             with open(source, "rb") as file:
                 return file.read()
         except (OSError, ValueError) as error:
-            advice = "Give a path of a file that holds a program, or the program itself."
+            advice = "Give the path of a file that contains a program, or the program itself."
             problem = f"cannot read {source}: {error}"
             raise explain(ImportError_, subject, problem, (), advice) from None
     if isinstance(source, (bytearray, memoryview)):
@@ -78,14 +78,14 @@ def content(source: Any, suffixes: tuple[str, ...], subject: str, advice: str) -
 
 
 def require_flatbuffers(kind: type[MinixlaError], subject: str) -> None:
-    """Raises an error of class `kind` where the package that jax.export's files need is missing."""
+    """Raise an error of class `kind` if the package that jax.export's files need is missing."""
     if find_spec("flatbuffers") is None:
         problem = "files of jax.export need the package flatbuffers, which is not installed"
         raise explain(kind, subject, problem, advice="Run: pip install 'minixla[export]'.")
 
 
 class Opened(NamedTuple):
-    """What `import_stablehlo` takes, read."""
+    """The source of `import_stablehlo` after reading."""
 
     program: Sent
     exported: jax.export.Exported | None  # jax.export's description, without its program
@@ -125,13 +125,13 @@ def opened(source: Any) -> Opened:
 
 
 def _refused(source: str | bytes, refusal: Refusal) -> ImportError_:
-    """The error for what MLIR refuses; where its parser dies of a text: for the line.
+    """Return the error for a program that MLIR rejects; it names the line that crashes the parser.
 
-    The parser reads a text that is cut off until it misses the rest, unless it dies before.
+    The parser reads a prefix of the text until the rest is missing, unless it crashes before.
     """
     problem = refusal.problem
     if isinstance(source, bytes):
-        says = "MLIR's reader dies of them: " * refusal.died + problem.strip()[:500]
+        says = "MLIR's reader crashes: " * refusal.died + problem.strip()[:500]
         details = [f"{len(source)} bytes that begin with {source[:16]!r}", says]
         problem = "the bytes are neither text, MLIR's bytecode nor what jax.export serialized"
         return explain(ImportError_, SUBJECT, problem, details, ADVICE)
@@ -143,16 +143,16 @@ def _refused(source: str | bytes, refusal: Refusal) -> ImportError_:
         refusal = refusal_of(part)
         return refusal is not None and refusal.died
 
-    # Where it does not end, each try takes seconds.
+    # If the parser does not end, each try takes seconds.
     at, is_whole = (0, True) if refusal.is_slow else refusals.first_failing(source, dies)
     if is_whole:
-        problem = f"MLIR's parser or verifier dies of the program: {problem}"
+        problem = f"MLIR's parser or verifier crashes on the program: {problem}"
         return explain(ImportError_, SUBJECT, problem, (), _DEADLY)
-    return refused_at(source, at, f"MLIR's parser dies of this line: {problem}", _DEADLY)
+    return refused_at(source, at, f"MLIR's parser crashes on this line: {problem}", _DEADLY)
 
 
 def refusal_of(text: str, stand_ins: Mapping[str, str] | None = None) -> Refusal | None:
-    """Why a text is no program; None for one."""
+    """Return the reason why a text is not a program; None if it is one."""
     try:
         sent(text, stand_ins)
     except Refusal as refusal:
@@ -161,9 +161,9 @@ def refusal_of(text: str, stand_ins: Mapping[str, str] | None = None) -> Refusal
 
 
 def read_module(source: str | bytes, passes: str = "") -> Any:
-    """The MLIR module of a text that was written here, or of bytecode that MLIR wrote.
+    """Return the MLIR module of a text that was written here, or of bytecode that MLIR wrote.
 
-    Its functions go through some of StableHLO's passes.
+    `passes` names StableHLO's passes that run on its functions.
     """
     try:
         with _of_thread.contexts.context_for(len(source)):
@@ -179,7 +179,7 @@ def read_module(source: str | bytes, passes: str = "") -> Any:
 
 
 class _OfThread(threading.local):
-    """A thread's MLIR contexts."""
+    """The MLIR contexts of a thread."""
 
     def __init__(self) -> None:
         self.contexts = SharedContexts(make_ir_context)
@@ -200,8 +200,8 @@ def _check_text(text: str) -> None:
 
 
 def _check_nesting(text: str) -> None:
-    """Refuses brackets within brackets where the parser's recursion would end the process."""
-    # Neither strings nor comments go beyond a line; comparisons are rare, and looked at below.
+    """Reject nested brackets at which the parser's recursion would end the process."""
+    # Neither strings nor comments span lines; comparisons are rare, and checked below.
     quiet = text
     for mark, pattern in (('"', _STRING), ("/", _COMMENT)):
         quiet = pattern.sub("", quiet) if mark in quiet else quiet
@@ -211,17 +211,17 @@ def _check_nesting(text: str) -> None:
     quiet = _QUIET.sub(lambda match: " " * len(match[0]), text)
     deep = _depths(quiet.encode("latin-1", "replace")) > _MOST_NESTED
     if deep.any():
-        problem = f"more than {_MOST_NESTED} brackets within each other"
+        problem = f"more than {_MOST_NESTED} nested brackets"
         raise refused_at(text, int(np.argmax(deep)), problem, _NESTED)
 
 
 def _depths(text: bytes) -> np.ndarray:
-    """How many brackets are open after each character."""
+    """Return how many brackets are open after each character."""
     return np.cumsum(_STEPS[np.frombuffer(text, np.uint8)], dtype=np.int32)
 
 
 def _check_strings(text: str) -> None:
-    """Refuses strings that are no UTF-8: Python's interface to MLIR ends the process over them."""
+    """Reject strings that are not UTF-8: Python's interface to MLIR ends the process for them."""
     if "\\" not in text or _HIGH.search(text) is None:
         return
 
@@ -232,4 +232,4 @@ def _check_strings(text: str) -> None:
         try:
             _ESCAPE.sub(unescaped, match[0].encode()).decode()
         except UnicodeDecodeError:
-            raise refused_at(text, match.start(), "a string that is no UTF-8", _UTF8) from None
+            raise refused_at(text, match.start(), "a string that is not UTF-8", _UTF8) from None

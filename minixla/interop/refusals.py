@@ -1,4 +1,4 @@
-"""Errors of import_stablehlo: the place in the program, what stands there, and what to do."""
+"""Errors of import_stablehlo: the place in the program, its text, and what to do."""
 
 import re
 from bisect import bisect_left
@@ -10,10 +10,10 @@ from minixla.engine import text_positions
 
 SUBJECT = "import_stablehlo"
 ADVICE = "Give a StableHLO module as MLIR text, bytecode or a portable artifact."
-#: What to do about a text that is none.
+#: Advice for a text that is not a program.
 SYNTAX = (
-    "This is not MLIR's text, or not the whole of it: correct what stands there, or print the "
-    "program again (lowered.as_text(), module.operation.get_asm())."
+    "This is not MLIR text, or not all of it: correct this place, or print the program again "
+    "(lowered.as_text(), module.operation.get_asm())."
 )
 _RULE = (
     "The program breaks a rule of the operation: correct its operands, attributes or declared "
@@ -21,14 +21,14 @@ _RULE = (
 )
 _HLO = "This is HLO's text, which mx.import_hlo reads."
 DIALECTS = (
-    "Programs may use the dialects stablehlo, chlo, sdy, func and mhlo: those of other dialects "
-    "must be converted to StableHLO first."
+    "Programs may use the dialects stablehlo, chlo, sdy, func and mhlo: convert operations of "
+    "other dialects to StableHLO first."
 )
 _NAME = (
-    "StableHLO and chlo, as jaxlib has them, have nothing of this name: it is mistyped, or newer."
+    "StableHLO and chlo, as in jaxlib, have no operation of this name: it is mistyped, or newer."
 )
 _OWN = r"(?:stablehlo|chlo|func)"
-#: What to do, by the beginnings of what MLIR's parser says; its verifier says all else.
+#: Advice by the beginnings of messages of MLIR's parser; all others are the verifier's.
 _PARSER_SAYS = {
     r'.*!"?quant\b': (
         "Convert the program to floats and integers first, for example with StableHLO's pass "
@@ -38,14 +38,14 @@ _PARSER_SAYS = {
     rf"custom op '{_OWN}\.|unregistered operation '{_OWN}\.": _NAME,
     r"custom op '\w+\.|Dialect `|.*\bunregistered\b": DIALECTS,
     r".*expects different type than prior": (
-        "A value has one type: correct what is declared where it is made, or where it is used."
+        "A value has one type: correct its declaration where it is made, or where it is used."
     ),
     r"use of undeclared SSA value|operand #\d+ does not dominate": (
-        "Values are defined in front of their uses, in the same region or around it."
+        "Values are defined before their uses, in the same region or around it."
     ),
     r"failed to legalize operation 'mhlo\.": (
-        "StableHLO has no such operation: XLA's passes make it. Give the program as it was before "
-        "them, or its HLO text to mx.import_hlo."
+        "StableHLO does not have this operation: XLA's passes make it. Give the program before "
+        "those passes, or its HLO text to mx.import_hlo."
     ),
     r".*does not reference a valid function": "Define the function in the module.",
     r"(un)?expected|unterminated|invalid|use of|redefinition|undefined|undeclared|reference to|"
@@ -60,7 +60,7 @@ refused_at = partial(text_positions.refused_at, SUBJECT)
 def callees_first(
     callees: Mapping[str, Iterable[str]], recursive: Callable[[str], Exception]
 ) -> list[str]:
-    """The functions, each after those that it calls; raises `recursive(name)` for a circle."""
+    """Return the functions, callees before callers; raise `recursive(name)` for a cycle."""
     try:
         order = [*TopologicalSorter(callees).static_order()]
     except CycleError as error:
@@ -69,7 +69,7 @@ def callees_first(
 
 
 def first_failing(text: str, fails: Callable[[str], bool]) -> tuple[int, bool]:
-    """Where the first line stands up to which a text fails, and whether it is the whole text."""
+    """Return the start of the first line up to which a text fails, and if it is the last."""
     lines = text.splitlines(keepends=True)
     count = bisect_left(
         range(len(lines)), True, lo=1, key=lambda count: fails("".join(lines[:count]))
@@ -79,7 +79,7 @@ def first_failing(text: str, fails: Callable[[str], bool]) -> tuple[int, bool]:
 
 
 def in_words(problem: str) -> str:
-    """What MLIR complains about, in our words for types that graphs do not have."""
+    """Return MLIR's complaint, in our words for types that graphs do not have."""
     match = _QUANTIZED.search(problem)
     if match is None:
         return problem
@@ -87,6 +87,6 @@ def in_words(problem: str) -> str:
 
 
 def advice_for(problem: str) -> str:
-    """What to do about a complaint of MLIR's: it differs for parser, verifier and dialects."""
+    """Return advice for a complaint of MLIR, of its parser, verifier or dialects."""
     candidates = (advice for start, advice in _PARSER_SAYS.items() if re.match(start, problem))
     return next(candidates, _RULE)

@@ -23,11 +23,11 @@ from minixla.sharding.text import (
     parse_shardings,
 )
 
-# As SDY numbers them; the verifier refuses the fourth, BOTH.
+# As SDY numbers them; the verifier rejects the fourth, BOTH.
 _DIRECTIONS = "NONE", "FORWARD", "BACKWARD"
 #: The name of the attribute on functions' arguments and results, and on operations.
 SHARDING = "sdy.sharding"
-#: That of the attribute on operations which states their sharding rule.
+#: The name of the attribute that states an operation's sharding rule.
 RULE = "sdy.sharding_rule"
 
 
@@ -44,24 +44,24 @@ def meshes_of(module: Any) -> dict[str, Mesh]:
 
 
 class Shardings:
-    """The meshes of a module, and its shardings as they are read."""
+    """The meshes of a module, and its shardings after reading."""
 
     def __init__(self, module: Any) -> None:
         self.meshes = meshes_of(module)
         self._known: dict[Any, Any] = {}
 
     def name(self, meshes: Iterable[Mesh]) -> None:
-        """Takes known meshes in place of those of the module that have the same axes."""
+        """Replace meshes of the module by known meshes with the same axes."""
         named_meshes = {tuple(mesh.shape.items()): mesh for mesh in meshes}
         for name, mesh in self.meshes.items():
             self.meshes[name] = named_meshes.get(tuple(mesh.shape.items()), mesh)
 
     def one(self, attribute: Any) -> TensorSharding:
-        """The sharding that an attribute of MLIR's is."""
+        """Return the sharding in an MLIR attribute."""
         return self._read(parse_sharding, attribute)
 
     def several(self, attribute: Any) -> tuple[TensorSharding, ...]:
-        """The shardings that an attribute of MLIR's holds."""
+        """Return the shardings in an MLIR attribute."""
         return tuple(self._read(parse_shardings, attribute))
 
     def _read(self, parse: Callable[[str, Mapping[str, Mesh]], Any], attribute: Any) -> Any:
@@ -70,16 +70,16 @@ class Shardings:
         return self._known[attribute]
 
     def annotate(self, operation: Any, results: Sequence[Value], builder: Builder) -> None:
-        """Notes what the attributes of an operation of MLIR's say of its results."""
+        """Record the shardings and rule that an MLIR operation's attributes give its results."""
         attributes = operation.attributes
         if SHARDING in attributes and results:
             builder.shardings.update(zip(results, self.several(attributes[SHARDING]), strict=True))
-        # A custom call keeps its rule itself.
+        # A custom call stores its rule itself.
         if RULE in attributes and operation.name != "stablehlo.custom_call" and results:
             builder.rules[results[0]] = ShardingRule.parse(str(attributes[RULE]))
 
     def of_function(self, function: Any, which: str, count: int) -> list[TensorSharding | None]:
-        """Those of a function's arguments (`arg_attrs`) or results (`res_attrs`), or Nones."""
+        """Return the shardings, or Nones, of a function's `arg_attrs` or `res_attrs`."""
         listed = function.attributes.get(which, None)
         if listed is None:
             return [None] * count
@@ -107,7 +107,7 @@ def _all_reduce(step: Step) -> Sequence[Value]:
 
 
 def _group(step: Step) -> Sequence[Value]:
-    # What comes later reads the member, so that none is dropped as unread.
+    # Later operations read the member, so that dead code elimination keeps it.
     (member,) = _one(step, sdy.ShardingGroup(step.get("group_id")))
     step.builder.redefine(step.operation.operands[0], member)
     return ()
@@ -139,7 +139,7 @@ def _sides(step: Step) -> list[tuple[TensorSharding, ...] | None]:
     ]
 
 
-#: How Shardy's operations are read, by their full names.
+#: The translations of Shardy's operations, by their full names.
 SDY: dict[str, Callable[[Step], Sequence[Value]]] = {
     "sdy.sharding_constraint": _placed(sdy.ShardingConstraint),
     "sdy.reshard": _placed(sdy.Reshard),

@@ -1,4 +1,4 @@
-"""run_pass: Shardy's passes on texts and graphs."""
+"""`run_pass`: Shardy's passes on texts and graphs."""
 
 from collections.abc import Callable
 from difflib import get_close_matches
@@ -18,7 +18,7 @@ from minixla.sharding.passes import PASSES
 from minixla.sharding.program import ORIGINAL_NAME, Program
 from minixla.sharding.verification import verify
 
-#: Whose passes run: ours, or those of Shardy that jaxlib holds.
+#: The passes that run: ours, or Shardy's in jaxlib.
 Engine = Literal["native", "shardy"]
 Given = TypeVar("Given", str, Graph)
 _SUBJECT = "run_pass"
@@ -26,24 +26,23 @@ _SUBJECT = "run_pass"
 
 @api_boundary
 def run_pass(name: str, program: Given, *, engine: Engine = "native", **options: Any) -> Given:
-    """A program after one of Shardy's passes, or several.
+    """Run one or several of Shardy's passes on a program.
 
     Args:
         name: the pass, by Shardy's name: `sdy-add-data-flow-edges`, ..., `sdy-import-pipeline`;
-            docs/sharding.md lists them. Several stand between commas, each with its options as
+            docs/sharding.md lists them. Separate several by commas, each with its options as
             Shardy writes them: `sdy-import-pipeline{dedup-functions-fully=true},sdy-...`.
-        program: a module as MLIR's text, or a graph, which is function `main`.
-        engine: `native` runs ours; `shardy` those of Shardy that jaxlib holds, in a process of
-            their own.
-        options: of a pass alone, with `_` between words. `specification=True` has our passes do as
-            Shardy first specified them where that has changed since.
+        program: a module as MLIR text, or a graph, which is function `main`.
+        engine: `native` runs our passes; `shardy` runs Shardy's in jaxlib, in another process.
+        options: options of a single pass, with `_` between words. `specification=True` makes our
+            passes follow Shardy's first specification if it has changed since.
 
     Returns:
         The module after the pass as text, or function `main` as a graph.
 
     Raises:
-        AttributeValueError: there is no such pass, engine or option.
-        ImportError_: the text is no program, or Shardy's own pass refuses it.
+        AttributeValueError: the pass, engine or option does not exist.
+        ImportError_: the text is not a program, or Shardy's own pass rejects it.
         ShardingError: the program breaks a rule of one of our passes.
 
     Example:
@@ -55,7 +54,7 @@ def run_pass(name: str, program: Given, *, engine: Engine = "native", **options:
     """
     check_arguments(_SUBJECT, name=(name, isinstance(name, str), "a pass's name, as text"))
     if engine not in get_args(Engine):
-        problem, advice = f"there is no engine {engine!r}", "Give native or shardy."
+        problem, advice = f"engine {engine!r} does not exist", "Give native or shardy."
         raise explain(AttributeValueError, _SUBJECT, problem, (), advice)
     left: Any
     is_graph = isinstance(program, Graph)
@@ -74,7 +73,7 @@ def run_pass(name: str, program: Given, *, engine: Engine = "native", **options:
 
 
 def _native(name: str, written: dict[str, str], **options: Any) -> Callable[[Program], None]:
-    """One of our passes with its options."""
+    """Return one of our passes with its options."""
     run = PASSES.get(name)
     if run is None:
         near = "".join(
@@ -83,7 +82,7 @@ def _native(name: str, written: dict[str, str], **options: Any) -> Callable[[Pro
         is_shardys = name in shardy.PASSES
         where = 'It is one of Shardy\'s: give engine="shardy". ' if is_shardys else near
         advice = f"{where}There are {', '.join(PASSES)}."
-        raise explain(AttributeValueError, _SUBJECT, f"there is no pass {name!r}", (), advice)
+        raise explain(AttributeValueError, _SUBJECT, f"pass {name!r} does not exist", (), advice)
     for key, value in written.items():
         options[key.replace("-", "_")] = {"true": True, "false": False}.get(value, value)
     defaults = {key: parameter.default for key, parameter in signature(run).parameters.items()}
@@ -95,16 +94,16 @@ def _native(name: str, written: dict[str, str], **options: Any) -> Callable[[Pro
             raise explain(AttributeValueError, _SUBJECT, problem, (), advice)
         if type(value) is not type(defaults[option]):
             problem = f"option {option!r} of {name} cannot be {value!r}"
-            advice = f"It is {defaults[option]!r} if not given."
+            advice = f"The default is {defaults[option]!r}: give a value of the same type."
             raise explain(AttributeValueError, _SUBJECT, problem, (), advice)
     return partial(run, **options)
 
 
 def read_program(source: Any) -> Program:
-    """A module as a program that passes change: what `import_stablehlo` takes, with all functions.
+    """Return a module, anything that `import_stablehlo` takes, as a program that passes change.
 
     Raises:
-        ImportError_: it is no module.
+        ImportError_: it is not a module.
     """
     found = opened(source).program
     module = _Written(read_module(found.module), None, found.constants, keeps_shardings=True)
@@ -125,7 +124,7 @@ def read_program(source: Any) -> Program:
 
 
 class _Written(Module):
-    """A module whose operations are translated one by one, as they are written."""
+    """A module whose operations are translated one by one, as written."""
 
     recognises = False
     sharing = "stablehlo.case", "stablehlo.if"

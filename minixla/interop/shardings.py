@@ -1,7 +1,7 @@
-"""Annotations of imported programs that say how values lie over devices.
+"""Annotations of imported programs that describe the distribution of values over devices.
 
-They do not change what a program computes, but where. Shardy's are read (`interop/sdy.py`); a
-program for several devices that has others is refused unless the caller gives them up.
+They change only where a program computes. Shardy's are read (`interop/sdy.py`); a program for
+several devices with other annotations raises an error unless the caller gives them up.
 """
 
 import re
@@ -12,17 +12,17 @@ from jax.extend.mlir import ir
 from minixla.core.errors import ImportError_
 from minixla.interop.refusals import located
 
-#: What is done with annotations: `refuse` raises, `drop` leaves them out.
+#: How to treat annotations: `refuse` raises, `drop` removes them.
 Shardings = Literal["refuse", "drop"]
-#: `keep` keeps Shardy's, and raises at others.
+#: `keep` keeps Shardy's, and raises for others.
 ShardyToo = Literal["keep", "refuse", "drop"]
 _ADVICE = (
     'Give shardings="drop" to import the program without '
     "its shardings: it computes the same, on one device. Or write it for one device."
 )
-#: One of these is in the bytecode or text of a program that has annotations.
+#: The bytecode or text of a program with annotations contains one of these.
 _WORDS = (b"sdy", b"harding", b"annotate_device_placement", b"SPMD")
-#: Targets of custom calls begin so that give their operand, somewhere.
+#: Prefixes of targets of custom calls that return their operand, placed somewhere.
 PLACEMENTS = (
     "Sharding",
     "SPMDFullToShardShape",
@@ -30,18 +30,18 @@ PLACEMENTS = (
     "annotate_device_placement",
     "xla.sdy.",
 )
-# A mesh alone says nothing of values; programs of one device of several are refused later.
+# A mesh does not describe values; programs of one device among several raise an error later.
 _SILENT = ("sdy.mesh", "sdy.manual_computation", "sdy.return")
 _OF_ARGUMENTS = {"arg_attrs": "argument", "res_attrs": "result"}
 _SHARDING = re.compile(r"\b(sdy\.\w*sharding\w*|mhlo\.sharding|xla\.sdy\.\w*sharding\w*)")
 
 
 def refuse_shardings(module: Any, written: bytes, kept: str = "none") -> None:
-    """Raises ImportError_ at the first annotation of an MLIR module for several devices.
+    """Raise ImportError_ at the first annotation of an MLIR module for several devices.
 
-    It was `written` so. Annotations that begin with `kept` are none.
+    `written` is its text or bytecode. Annotations that begin with `kept` are allowed.
     """
-    # For how many devices JAX says that it wrote the program.
+    # The number of devices for which JAX wrote the program.
     devices = module.operation.attributes.get("mhlo.num_partitions", None)
     is_for_one = isinstance(devices, ir.IntegerAttr) and devices.value == 1
     if is_for_one or not any(word in written for word in _WORDS):
@@ -52,7 +52,7 @@ def refuse_shardings(module: Any, written: bytes, kept: str = "none") -> None:
         annotation = _annotation(operation)
         if annotation is None or annotation.startswith(kept):
             return ir.WalkResult.ADVANCE
-        problem = f"{annotation} says how values lie over devices, which would be lost"
+        problem = f"{annotation} describes a distribution over devices, which would be lost"
         refusals.append(located(operation.location, problem, (), _ADVICE))
         return ir.WalkResult.INTERRUPT
 
@@ -70,7 +70,7 @@ def _text(attributes: Any, name: str) -> str:
 
 
 def _annotation(operation: Any) -> str | None:
-    """What an operation says of devices, in words; None where it says nothing."""
+    """Return in words what an operation states about devices; None if it states nothing."""
     name = operation.name
     if name in _SILENT:
         return None

@@ -1,4 +1,4 @@
-"""One operation of an MLIR program, as translations see it."""
+"""One operation of an MLIR program, as translations read it."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import cycle
@@ -13,7 +13,7 @@ from minixla.core.tracing import closed_graph
 from minixla.interop.building import Builder
 from minixla.interop.values import UnreadableError, plain, shape_of_type
 
-#: What an attribute that is left out says for each dimension of a window.
+#: The default, for each dimension of a window, of attributes that may be omitted.
 _LEFT_OUT: dict[str, Any] = {
     **dict.fromkeys(("base_dilations", "lhs_dilation", "rhs_dilation", "window_dilations"), 1),
     **dict.fromkeys(("window_dimensions", "window_strides"), 1),
@@ -23,7 +23,7 @@ _LEFT_OUT: dict[str, Any] = {
 
 
 class Step:
-    """An operation of MLIR's, its operands as our values, and the graph that it goes to."""
+    """An MLIR operation, its operands as our values, and the graph that receives it."""
 
     __slots__ = ("builder", "module", "name", "operands", "operation", "read")
 
@@ -37,12 +37,12 @@ class Step:
         self.read: set[str] = set()
 
     def raw(self, name: str) -> Any:
-        """An attribute of MLIR's, or None."""
+        """Return an MLIR attribute, or None."""
         self.read.add(name)
         return self.operation.attributes.get(name, None)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """An attribute as Python's value; `default` where it is left out."""
+        """Return an attribute as a Python value; `default` if it is omitted."""
         attribute = self.raw(name)
         return default if attribute is None else plain(attribute)
 
@@ -52,7 +52,7 @@ class Step:
         return plain(self.operation.attributes[name], self.module.as_written)
 
     def choice(self, name: str) -> str:
-        """The name of one of several; nothing where it is left out."""
+        """Return the choice in an enumeration; "" if it is omitted."""
         return Enumeration().read(str(self.raw(name) or ""))
 
     @property
@@ -70,7 +70,7 @@ class Step:
         """The declared shape of the first result, an array."""
         shape = self._declared(self.operation.results[0])
         if not isinstance(shape, Shape):
-            self.reject(f"its result is {shape}, and no array", "Such programs are not supported.")
+            self.reject(f"its result is {shape}, not an array", "Such programs are not supported.")
         return shape
 
     def _declared(self, result: Any) -> AnyShape:
@@ -79,14 +79,14 @@ class Step:
     def apply(
         self, name: str, operands: Sequence[Value] | None = None, **attributes: Any
     ) -> Sequence[Value]:
-        """The results of one of our operations: see `record`; by default on the same operands."""
+        """Apply our operation (see `record`), by default to the same operands."""
         record = self.record(name, **attributes)
         return self.builder.apply(record, self.operands if operands is None else operands)
 
     def record(self, name: str, **attributes: Any) -> Operation:
-        """One of our operations by XLA's name, of some attributes.
+        """Return our operation with XLA's name and some attributes.
 
-        Others are what it declares: from attributes, regions and the type of the result.
+        The other attributes come from the program's attributes, regions and result type.
         """
         operation, attributes = REGISTRY[name], attributes | self.module.details
         labelled, used, regions = self.operation.attributes, [], 0
@@ -103,7 +103,7 @@ class Step:
             elif label is None:
                 if kind.of_result is not None:
                     value = kind.of_result(self.result)
-                    # What may be left out is so where it is as in the operands.
+                    # Omit what may be omitted if it is equal to that of the operands.
                     before = [kind.of_result(operand.shape) for operand in self.operands[:2]]
                     if field.default is None and all(operand is value for operand in before):
                         value = None
@@ -125,11 +125,11 @@ class Step:
         return cached[key]
 
     def bind(self, name: str, *operands: Value, **attributes: Any) -> Value:
-        """The one result of one of our operations, by XLA's name."""
+        """Apply our operation with XLA's name; return its only result."""
         return self.builder.bind(name, *operands, **attributes)
 
     def promoted(self, values: Sequence[Value], shapes: Iterable[AnyShape]) -> list[Value]:
-        """Values in the element types of `shapes`, the first of which come again after the last."""
+        """Convert values to the element types of `shapes`, which repeat after the last."""
         found = []
         for value, shape in zip(values, cycle(shapes), strict=False):
             kinds = [
@@ -137,21 +137,21 @@ class Step:
                 for candidate in (value.shape, shape)
                 if isinstance(candidate, Shape)
             ]
-            if len(set(kinds)) == 2:  # computations may be written for wider ones
+            if len(set(kinds)) == 2:  # computations may be written for wider types
                 value = self.bind("ConvertElementType", value, new_element_type=kinds[1])
             found.append(value)
         return found
 
     def inlined(self, function: Callable[..., Any]) -> list[Value]:
-        """The results of a function of the operands, instruction by instruction."""
+        """Apply the instructions of a function to the operands."""
         return self.builder.inline(closed_graph(function, self.shapes, self.name), self.operands)
 
     def region(self, number: int) -> Graph:
-        """A region that reads nothing from outside but constants."""
+        """Return a region, which may read only constants from outside."""
         return self.module.region(self, number)
 
     def regions(self) -> tuple[list[Builder], list[Value]]:
-        """All regions, and the outer values that some read: the last inputs of each of them."""
+        """Return all regions, and the outer values that they read: each region's last inputs."""
         bodies = [self.module.body(self, number) for number in range(len(self.operation.regions))]
         outer = {key: value for body in bodies for key, (value, _) in body.captured.items()}
         for body in bodies:
@@ -162,11 +162,11 @@ class Step:
         return bodies, list(outer.values())
 
     def reject(self, problem: str, advice: str) -> NoReturn:
-        """Raises ImportError_ for this operation."""
+        """Raise ImportError_ for this operation."""
         raise self.error(problem, advice)
 
     def error(self, problem: str, advice: str) -> ImportError_:
-        """The error for this operation."""
+        """Return the error for this operation."""
         details = [f"operands ({', '.join(map(str, self.shapes))})"] if self.operands else []
         location = self.operation.location
         return self.module.located(location, f"{self.name}: {problem}", details, advice)

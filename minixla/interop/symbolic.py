@@ -51,7 +51,7 @@ class SymbolicFunction:
         self, module: Module, name: str, exported: jax.export.Exported | None, make: Specialize
     ) -> None:
         self.name, self.exported = name, exported
-        #: What errors call it.
+        #: The function's name in errors.
         self.title = name if exported is None else exported.fun_name
         self.inputs = _inputs(module.functions[name], exported is not None)
         self._make = make
@@ -59,11 +59,11 @@ class SymbolicFunction:
 
     @property
     def is_symbolic(self) -> bool:
-        """Whether an argument has a symbolic size."""
+        """True if an argument has a symbolic size."""
         return any(declared.sizes is not None for declared in self.inputs)
 
     def named(self, name: str, module: Module) -> SymbolicFunction:
-        """Return another function of the program, of arrays one by one."""
+        """Return another function of the program, which takes arrays rather than pytrees."""
         return SymbolicFunction(module, name, None, self._make)
 
     def specialized(self, args: Any, kwargs: Any) -> ImportedProgram:
@@ -139,7 +139,7 @@ class SymbolicFunction:
         raise explain(TransformError, self.title, problem, (), advice)
 
     def _names(self, count: int) -> list[str]:
-        """Return what errors call the arguments: leaves of pytrees by their paths."""
+        """Return the names of the arguments in errors: leaves of pytrees by their paths."""
         if self.exported is None:
             return [f"argument {index}" for index in range(count)]
         return argument_paths(self.exported)
@@ -203,7 +203,7 @@ class SymbolicProgram(ImportedProgram):
 
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The results for arguments of any sizes that the program allows."""
+        """Return the results for arguments of any sizes that the program allows."""
         exported = self._function.exported
         if exported is not None and any(map(symbolic_sizes, tree_leaves((args, kwargs)))):
             return exported.call(*args, **kwargs)  # JAX traces with symbolic sizes

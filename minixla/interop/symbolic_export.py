@@ -1,7 +1,7 @@
 """Export of our functions with symbolic sizes.
 
-A trace of ours has static sizes. So the function is traced at several sizes, and what differs
-between the programs becomes polynomials of the symbols: see `symbolic_text`.
+Our traces have static sizes. So the function is traced at several sizes, and numbers that differ
+between the programs become polynomials of the symbols: see `symbolic_text`.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ _MOST_TRIES = 500
 
 
 def has_symbolic_sizes(args: PyTree, kwargs: PyTree) -> bool:
-    """Whether an array among arguments has a size of `jax.export.symbolic_shape`."""
+    """Return whether an array among arguments has a size of `jax.export.symbolic_shape`."""
     return any(map(symbolic_sizes, jax.tree.leaves((args, kwargs))))
 
 

@@ -18,7 +18,7 @@ from minixla.core.errors import TransformError, explain
 Sizes = Mapping[str, int]
 _DIGITS = re.compile(r"(\d+)")
 _LOCATION = re.compile(r" loc\(#loc\d+\)$")
-#: Stands in a text for the number that a polynomial gives.
+#: Replaces, in a text, the number that a polynomial gives.
 _MARK = re.compile(r"⟨(\d+)⟩")
 _ADVICE = (
     "Export one program for each size, or write the function with jax.numpy, which JAX traces with "
@@ -59,7 +59,7 @@ def symbolic_text(
     """Return the text of a program for all values of symbols.
 
     Args:
-        name: what errors call the program.
+        name: the program's name in errors.
         text_at: returns the text for values of the symbols.
         fitted: values that determine the polynomials.
         checked: values at which the result is compared with the text.
@@ -134,14 +134,14 @@ def _first_difference(text: str, other: str, is_quiet: bool = False) -> str:
 
 
 def _refused(name: str, sizes: Sizes, text: str, line: str) -> TransformError:
-    """The error for a line that depends on sizes in another way than as a polynomial."""
+    """Return the error for a line that depends on sizes other than as a polynomial."""
     at = ", ".join(f"{symbol} = {value}" for symbol, value in sizes.items())
     problem = f"the program depends on the symbolic sizes: {operation_in(line)} differs"
     return unsupported(name, problem, line, text, f"with {at}: ")
 
 
 def unsupported(name: str, problem: str, line: str, text: str, before: str = "") -> TransformError:
-    """The error for an instruction that symbolic sizes do not allow; it names the user's line."""
+    """Return the error for an instruction that symbolic sizes reject, with the user's line."""
     shown = re.sub(r" loc\(.*", "", line).strip()
     details = [f"{before}{shown[:200]}"] if shown else []
     location = re.search(r"loc\((#loc\d+)\)\s*$", line)

@@ -20,11 +20,11 @@ _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 
 class UnreadableError(ValueError):
-    """An attribute's numbers are not in the program; the message is a clause that says why."""
+    """The program lacks an attribute's numbers; the message is a clause with the reason."""
 
 
 def shape_of_type(type_: Any) -> AnyShape:
-    """The shape that an MLIR type stands for; ValueError, a clause that says why, for no shape."""
+    """Return the shape for an MLIR type; raise ValueError, a clause with the reason, if none."""
     if isinstance(type_, ir.RankedTensorType):
         try:
             return _array_shape(type_)
@@ -36,11 +36,11 @@ def shape_of_type(type_: Any) -> AnyShape:
         return TupleShape([shape_of_type(type_.get_type(index)) for index in members])
     if str(type_) == TOKEN.stablehlo:
         return TOKEN
-    raise ValueError(f"{_short(type_)} is no type of arrays, tuples or tokens")
+    raise ValueError(f"{_short(type_)} is not a type of arrays, tuples or tokens")
 
 
 def element_of(type_: Any) -> ElementType:
-    """The element type of an MLIR tensor type."""
+    """Return the element type of an MLIR tensor type."""
     kind = BY_STABLEHLO.get(str(type_.element_type))
     if kind is None:
         raise ValueError(f"{_short(type_)} has an element type that XLA programs do not have")
@@ -48,7 +48,7 @@ def element_of(type_: Any) -> ElementType:
 
 
 def unbounded_sizes(type_: Any) -> tuple[int | None, ...] | None:
-    """The sizes of an array type, None for each that has no bound; None if all have one."""
+    """Return the sizes of an array type, None for each without a bound; None if all have one."""
     if not isinstance(type_, ir.RankedTensorType):
         return None
     pairs = zip(type_.shape, _bounds(type_), strict=True)
@@ -86,15 +86,15 @@ def named(dictionary: Any) -> list[tuple[str, Any]]:
     return [(entry.name, dictionary[entry.name]) for entry in dictionary]
 
 
-# More numbers than this no attribute but a constant has.
+# Among attributes, only constants have more numbers.
 _MOST_NUMBERS = 1 << 20
 
 
 def plain(attribute: Any, other: Callable[[Any], Any] = lambda attribute: attribute) -> Any:
-    """An attribute as Python's number, string, boolean or tuple, or NumPy's array; else `other`'s.
+    """Return an attribute as a Python number, string, boolean or tuple, or a NumPy array.
 
-    A string that is no UTF-8 is bytes.
-    UnreadableError for an array of very many numbers, of which a program writes one.
+    Others become `other(attribute)`; a string that is not UTF-8 becomes bytes. UnreadableError for
+    an array of very many numbers, even if the program writes it as one repeated number.
     """
     if isinstance(attribute, _SIMPLE):
         return attribute.value
@@ -124,7 +124,7 @@ _DENSE = (ir.DenseIntElementsAttr, ir.DenseFPElementsAttr)
 _MEMBERS = ("Bool", "I8", "I16", "I32", "I64", "F32", "F64")
 _LISTS = tuple([getattr(ir, f"Dense{member}ArrayAttr") for member in _MEMBERS])
 
-# What MLIR's Python interface gives as a buffer; others are read from their text.
+# Types that MLIR's Python interface gives as a buffer; others are read from their text.
 _INTEGERS = {f"{sign}i{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 _BUFFERS = frozenset(["i1", "f16", "f32", "f64", *_INTEGERS])
 _VALUE = re.compile(r"dense<(.*)>\s*:\s*tensor<", re.DOTALL)
@@ -133,12 +133,12 @@ _RESOURCE = re.compile(r"dense_resource<(minixla(?:_text)?\d+)(?:[^\W\d]\w*)?>")
 
 
 def literal_of(step: Any) -> Literal:
-    """The value of a constant; UnreadableError where the program does not write it out."""
+    """Return the value of a constant; raise UnreadableError if the program does not contain it."""
     shape, large = step.result, step.module.constants
     if shape.element_type.stablehlo not in _BUFFERS:
         text = step.operation.get_asm(large_elements_limit=None)
     else:
-        attribute = step.raw("value")  # there is no such Python class for others
+        attribute = step.raw("value")  # Python has no such class for others
         if isinstance(attribute, _DENSE):
             if shape.size and attribute.is_splat:
                 # A view of one number, however large the constant is.
@@ -148,7 +148,7 @@ def literal_of(step: Any) -> Literal:
     match = _RESOURCE.search(text[:1000])
     if match is None or match[1] not in large:
         return _literal_from_text(text, shape)
-    # It stands beside the program.
+    # It is stored outside of the program.
     data = large[match[1]]
     return _literal((data != 0 if shape.dtype == np.bool_ else data).view(shape.dtype), shape)
 
@@ -162,17 +162,17 @@ def _literal(array: np.ndarray, shape: Shape) -> Literal:
 def _literal_from_text(text: str, shape: Shape) -> Literal:
     kind, match = shape.element_type, _VALUE.search(text)
     if match is None:
-        raise UnreadableError(f"the constant is no dense array: {_short(text)}")
+        raise UnreadableError(f"the constant is not a dense array: {_short(text)}")
     body = match[1].strip()
     if body.startswith('"0x'):
         array = np.frombuffer(bytes.fromhex(body[3:-1]), shape.dtype)
     else:
         part = kind.real if kind.is_complex else kind
         numbers = [_number(digits, part) for digits in _NUMBER.findall(body)]
-        # Of complex numbers the parts lie behind each other.
+        # The real and imaginary parts of complex numbers alternate.
         array = np.array(numbers, part.dtype).view(shape.dtype)
     if not shape.size:
-        array = array[:0]  # one number may be written for none
+        array = array[:0]  # an empty constant may contain one number
     if array.size == 1:
         return Literal.splat(array[0], shape)
     return _literal(array, shape)
@@ -190,7 +190,7 @@ def _number(text: str, kind: ElementType) -> Any:
 def source_of(location: Any, is_traced: bool = False) -> Source | None:
     """Return the file and line of a location, the innermost one if locations are nested.
 
-    The line of a library has the user's as its caller, as in a program that is traced.
+    The line of a library has the user's as its caller, as in a traced program.
 
     Args:
         location: the location in MLIR.
@@ -213,7 +213,7 @@ def source_of(location: Any, is_traced: bool = False) -> Source | None:
     return chosen or (positions[0] if positions else None)
 
 
-#: A code object stands for so many lines of a file: making one takes longer than reading a line.
+#: The number of a file's lines per code object: making one takes longer than reading a line.
 BLOCK = 64
 _TEMPLATE = compile(f"{IMPORTED}\n" * BLOCK, "", "exec")
 _TRACED = _TEMPLATE.replace(co_names=("traced",))
@@ -225,7 +225,7 @@ _MOST_LINES = 2**31 - BLOCK
 
 
 def source_at(file: str, function: str, line: int, is_traced: bool = False) -> Source:
-    """A line of a file that Python need not have; of a number that no file has, line 0."""
+    """Return a line of a file that Python may lack; line 0 for a number that no file has."""
     if not 0 <= line < _MOST_LINES:
         line = 0
     block, at = divmod(line, BLOCK)
@@ -234,7 +234,7 @@ def source_at(file: str, function: str, line: int, is_traced: bool = False) -> S
 
 @lru_cache(maxsize=256)
 def sources_of(file: str, block: int, is_traced: bool = False) -> list[Source]:
-    """The lines of a block, for programs of which each operation has one of its own."""
+    """Return the lines of a block, for programs in which each operation has its own line."""
     start = block * BLOCK
     lines = range(start, start + BLOCK)
     return [source_at(file, "program", line, is_traced) for line in lines]

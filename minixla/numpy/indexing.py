@@ -125,7 +125,7 @@ def checked_mode(mode: Any) -> str | None:
 
 
 class Plan(NamedTuple):
-    """How the elements that an index names are gathered."""
+    """The gather that reads the elements of an index."""
 
     indices: Any  # The index vectors.
     numbers: GatherDimensionNumbers  # Also those of Scatter, field by field.

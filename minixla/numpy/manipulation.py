@@ -377,7 +377,7 @@ Returns:
 
 
 def _at_least(rank: int, arys: Sequence[Any], behind: int = 0) -> Any:
-    """Add dimensions until there are `rank`, at most `behind` of them at the end."""
+    """Add dimensions up to `rank`, at most `behind` of them at the end."""
     made = []
     for ary in arys:
         dimensions = operand_shape(ary, f"atleast_{rank}d").dimensions

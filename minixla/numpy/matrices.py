@@ -37,7 +37,7 @@ def _compared(name: str, compare: Any, N: Any, M: Any, k: Any, kind: ElementType
     """Compare the index of each row, plus k, with the index of each column."""
     rows, columns = static_size(N, name, "N"), static_size(N if M is None else M, name, "M")
     shape = Shape("s32", (rows, columns))
-    if isinstance(k, int):  # no elements lie farther away
+    if isinstance(k, int):  # no elements are farther away
         k = min(max(k, -rows), columns)
     elif operand_shape(k, name).rank:
         raise operands.shape_error(name, f"k is {operand_shape(k, name)}", "Give one integer.")

@@ -111,7 +111,7 @@ def _fraction(first: Any, numbers: Any) -> Any:
 
 
 def _repeated(step: Any, goes_on: Any, state: Any) -> Any:
-    """Repeat a step until no element goes on, and return the state."""
+    """Repeat a step until every element has converged, and return the state."""
     one = mnp.ones((), state[0].dtype)
     return while_loop(
         lambda state: (state[0] < _MOST) & mnp.any(goes_on(state[1])),

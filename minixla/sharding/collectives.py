@@ -277,7 +277,9 @@ class _Step:
         for value, dimensions in zip(step.operands, rule.operands, strict=False):
             if len(dimensions) == value.rank:
                 wanted = joined(dimensions, factors, rule.sizes)
-                yield from _moved(value, mesh, wanted, self.done, step, "to lie as the result does")
+                yield from _moved(
+                    value, mesh, wanted, self.done, step, "to match the result's sharding"
+                )
         halo = [part for factor in sorted(rule.permutation) for part in factors[factor]]
         for value, dimensions in zip(step.results, rule.results, strict=False):
             if not value.can_be_sharded:

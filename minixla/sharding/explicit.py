@@ -20,7 +20,7 @@ def without_layouts(graph: Graph) -> Graph:
 
 
 class _Explicit(Rewriting):
-    """Adds constraints after values with an annotation."""
+    """A rewrite that adds constraints after values with an annotation."""
 
     def __init__(self, graph: Graph, inner: Any) -> None:
         super().__init__(graph, inner)
@@ -49,7 +49,7 @@ class _Explicit(Rewriting):
 
 
 class _Without(Rewriting):
-    """Removes identities that state shardings."""
+    """A rewrite that removes identities that state shardings."""
 
     def replaced(self, step):
         return self.all(step.operands) if isinstance(step.op, Identity) else None

@@ -92,7 +92,7 @@ def _written_out(program: Program, step: Step, only_holders: bool) -> Block | No
 
 
 class Pieces(NamedTuple):
-    """How to split a step.
+    """The way to split a step.
 
     Attributes:
         rule: its sharding rule.

@@ -360,7 +360,7 @@ class Program:
 
 
 class _Reader:
-    """Creates a program from graphs."""
+    """A builder of a program from graphs."""
 
     def __init__(self, program: Program, graphs: Mapping[str, Graph], public: set[str]) -> None:
         self.program, self.graphs, self.public = program, dict(graphs), public
@@ -423,7 +423,7 @@ class _Reader:
 
 
 class _Writer:
-    """Creates graphs from a program's functions."""
+    """A builder of graphs from a program's functions."""
 
     def __init__(self, program: Program) -> None:
         self.program = program

@@ -18,7 +18,7 @@ _SYMBOL = re.compile(r'\s*@(?:"((?:[^"\\]|\\.)*)"|([\w$.-]+))')
 
 
 class _Reader:
-    """Parses one attribute from left to right."""
+    """A parser of one attribute, from left to right."""
 
     def __init__(self, text: str, what: str, meshes: Mapping[str, Mesh]) -> None:
         self.text, self.what, self.meshes = text, what, meshes

@@ -84,7 +84,7 @@ class _Varied(WrappingTracer):
 
 
 class _VaryingTrace(Trace):
-    """Follows the properties of values through programs, without changing them."""
+    """An analysis that follows the properties of values through programs."""
 
     prefix = "varying"
     __slots__ = ("axes", "mesh")

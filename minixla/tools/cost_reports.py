@@ -66,7 +66,7 @@ class CostReport(Report):
     #: XLA's numbers by the same names, after optimization, for one device. `temporary` counts bytes
     #: besides arguments and results, `seconds` is XLA's estimate for a run, and `cycles` is the sum
     #: over all instructions. `seconds_by_bytes` and `seconds_by_cycles` follow from the memory and
-    #: clock that a chip's maker states. Empty if XLA does not compile, or does not say.
+    #: clock that a chip's maker states. Empty if XLA does not compile, or lacks the numbers.
     xla: dict[str, float]
     platform: str = ""  # The platform that XLA compiled for, if it is not this machine.
     device_rows: Sequence[DeviceRow] = ()  # By cycles, if XLA estimates them.

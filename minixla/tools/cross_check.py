@@ -71,7 +71,7 @@ def cross_check(
         against: a JAX function that should return the same for the same arguments; default: `fun`
             itself if it is written in JAX, that is, if its jaxpr has no minixla primitive.
         gradients: whether to check derivatives, if they exist. A function with a `custom_vjp` has
-            no forward derivative, which the report says.
+            no forward derivative; the report states it.
         evaluators: more evaluators by name, functions as for `register_evaluator`, which adds an
             evaluator to every check.
         progress: called with the name of each step; default: steps are shown in notebooks, and if

@@ -89,7 +89,7 @@ class Space:
 
 
 class Agreement(NamedTuple):
-    """How a derivative agrees with a quotient at the worst element, for a direction of length 1."""
+    """The agreement of a derivative with a quotient at the worst element, for a unit direction."""
 
     derivative: Any = 0.0
     difference: Any = 0.0

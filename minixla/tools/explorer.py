@@ -133,7 +133,7 @@ def explore(
             each evaluator, after every instruction. `"findings"` shows the errors that
             `cross_check` finds, and the instructions where they begin.
         path: a file to write instead of showing the graph: `.json` for Model Explorer, with a file
-            beside it for each overlay; or `.html`, one self-contained page.
+            next to it for each overlay; or `.html`, one self-contained page.
         port: the port of the server, which listens on this machine only; default: a free one.
         browser: whether to open a browser; default: unless this runs in a notebook, which shows the
             result.

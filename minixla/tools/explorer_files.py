@@ -72,7 +72,7 @@ def node_data(graph: str, overlay: Overlay) -> dict[str, Any]:
 
 
 def write_files(path: Path, parts: Sequence[Part], overlays: Sequence[Overlay]) -> list[Path]:
-    """Write a program to a .json file, and each overlay to a file beside it.
+    """Write a program to a .json file, and each overlay to a file next to it.
 
     Returns:
         The program's file, then those of the overlays: `net.json`, `net.bytes_on_a_device.json`.

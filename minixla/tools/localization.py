@@ -29,7 +29,7 @@ class Search:
 
     def __init__(self, kind: str, measured: Measured, opinions: Opinions) -> None:
         self.kind, self.measured, self.opinions = kind, measured, opinions
-        #: The outputs of each evaluator that was asked for the outputs only.
+        #: The outputs of each evaluator that computed only the outputs.
         self.answers: dict[str, dict[Value, np.ndarray]] = {}
 
     @cached_property

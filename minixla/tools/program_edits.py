@@ -23,7 +23,7 @@ class Program(NamedTuple):
 
 
 class Editor:
-    """Makes a graph of another one, step by step.
+    """A copy of a graph with edits, made step by step.
 
     Attributes:
         inputs: the inputs of the new graph.

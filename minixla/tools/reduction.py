@@ -128,7 +128,7 @@ class Reducer:
 
 
 def _size(program: Program) -> Any:
-    """Return what says which of two programs is smaller."""
+    """Return a key that orders programs by size."""
     graph = program.graph
     steps = list(every_step(graph))
     arrays = [*program.operands, *[x.op.literal.array for x in steps if is_constant(x)]]

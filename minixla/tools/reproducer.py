@@ -137,7 +137,7 @@ def _first_difference(
     problem += "interpreter agrees with it and not with the reference"
     details = [f"programs tried: {', '.join(programs) or 'none'}"]
     advice = (
-        "A reproducer shows an error of XLA. The report's findings say what else may be wrong: "
+        "A reproducer shows an error of XLA. The report's findings name other possible causes: "
     )
     advice += "a reference rule, a StableHLO form, or a kernel of compiled code."
     raise explain(TransformError, _SUBJECT, problem, details, advice)

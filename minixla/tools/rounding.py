@@ -98,7 +98,7 @@ class Measured:
     def __init__(self, graph: Graph, operands: Sequence[np.ndarray]) -> None:
         self.graph, self.operands = graph, operands
         #: Each value by the reference rules; then each array, in double if it is float or complex;
-        #: then what the module says of these.
+        #: then the statistics that the module describes.
         self.reference = declared_values(graph, operands)
         exact = _values_in_double(graph, operands)
         arrays = [value for value in all_values(graph) if isinstance(value.shape, Shape)]
@@ -111,7 +111,7 @@ class Measured:
 
     @property
     def spread(self) -> dict[Value, np.ndarray]:
-        """How far rounding moves each float and complex number, in all samples."""
+        """The distance that rounding moves each float and complex number, in all samples."""
         while self._has_widened():
             pass
         return self._spread

@@ -17,7 +17,7 @@ _MOST_BYTES = 1 << 24
 
 
 class SourceLines:
-    """Finds source lines.
+    """A finder of source lines.
 
     Args:
         texts: the text of files that cannot be read by their name, such as that of a program.

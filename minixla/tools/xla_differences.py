@@ -29,7 +29,7 @@ _UNKNOWN_CODE = "NOT_FOUND"
 
 
 class Settings(NamedTuple):
-    """How programs are compiled and compared.
+    """The settings for compiling and comparing programs.
 
     Attributes:
         platform: the platform that XLA compiles for.

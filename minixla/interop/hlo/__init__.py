@@ -1,4 +1,4 @@
-"""HLO text, optimised or not, as programs of ours."""
+"""Import of HLO text, optimised or not."""
 
 from minixla.interop.hlo.importing import import_hlo
 

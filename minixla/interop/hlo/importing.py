@@ -1,4 +1,4 @@
-"""import_hlo: HLO text and serialized HLO modules as functions of ours."""
+"""`import_hlo`: HLO text and serialized HLO modules as functions."""
 
 import re
 from collections.abc import Iterator
@@ -17,15 +17,15 @@ from minixla.interop.reading import ProgramText, content
 from minixla.interop.shardings import Shardings
 from minixla_ops import create_token
 
-# Transformations and XLA recurse over calls within each other.
+# Transformations and XLA recurse over nested calls.
 _DEEPEST = 100
-_ADVICE = "Give HLO text, a serialized HLO module, or the path of a file that holds one."
+_ADVICE = "Give HLO text, a serialized HLO module, or the path of a file with one of these."
 _LOST = (
     'Give shardings="drop" to import the program without '
     "them. Before XLA's partitioner a program computes the same on one device; after it, it is the "
     "part of each device."
 )
-# HLO does not always say for how many devices it is: these make no difference between devices.
+# HLO does not always state the number of devices; these shardings are equal on all devices.
 _SAME_EVERYWHERE = re.compile(r"\{*(replicated|maximal device=0|manual)?\}*", re.ASCII)
 _PARTITIONS = re.compile(r"\bnum_partitions=(\d+)", re.ASCII)
 _STRING = r'"(?:[^"\\]|\\.)*+"?'
@@ -38,24 +38,24 @@ _BRACE = re.compile(rf"{_STRING}|((?<=[\s,])sharding=)?\{{|\}}|\n", re.DOTALL)
 @api_boundary
 @checks_kinds
 def import_hlo(source: ProgramText, *, shardings: Shardings = "refuse") -> ImportedProgram:
-    """An HLO program as a function of ours.
+    """Import an HLO program as a function.
 
     Args:
         source: HLO text as XLA prints it, optimised or not (`lowered.as_text("hlo")`,
             `compiled.as_text()`, files of `--xla_dump_to`), as a string or bytes; the bytes of a
             serialized HloModuleProto or HloProto (`--xla_dump_hlo_as_proto`); or a path (a string
             that ends in .hlo, .txt or .pb is one).
-        shardings: what to do with `sharding=` attributes by which devices hold different parts of
-            values: `refuse` raises ImportError_, `drop` leaves them out.
+        shardings: what to do with `sharding=` attributes that split values over devices: `refuse`
+            raises ImportError_, `drop` removes them.
 
     Returns:
         A callable with `graph`, the Graph of the entry computation, and `functions`, every
-        computation of the module by name. They take and give arrays one by one: the members of
-        tuples among parameters and results stand in their place, and tokens are left out.
+        computation of the module by name. They take and return single arrays: tuples among
+        parameters and results are replaced by their members, and tokens are omitted.
 
     Raises:
-        ImportError_: `source` is no such program; the message names the line and column, what was
-            found and what to do.
+        ImportError_: `source` is not such a program; the message gives the line and column, the
+            problem and a fix.
 
     Warns:
         UserWarning: the program has attributes that graphs do not hold, such as
@@ -79,9 +79,9 @@ def import_hlo(source: ProgramText, *, shardings: Shardings = "refuse") -> Impor
 
 
 class _HloProgram(ImportedProgram):
-    """A computation of a module, and as the entry all others.
+    """A computation of a module; the entry also has all others.
 
-    Tokens are no arguments and no results of a call.
+    Tokens are neither arguments nor results of a call.
     """
 
     def __init__(self, name: str, module: HloModule, is_entry: bool = True) -> None:
@@ -90,7 +90,7 @@ class _HloProgram(ImportedProgram):
             self.functions = {graph: _HloProgram(graph, module, False) for graph in module.graphs}
 
     def __call__(self, *operands: Any) -> Any:
-        """The result, or the tuple of results."""
+        """Return the result, or the tuple of results."""
         if self.graph.depth >= _DEEPEST:
             problem = f"more than {_DEEPEST} computations call each other in a row"
             advice = (
@@ -99,7 +99,7 @@ class _HloProgram(ImportedProgram):
             )
             raise explain(TransformError, self.graph.name, problem, (), advice)
         shapes, arguments, remaining = self.graph.input_shapes, operands, iter(operands)
-        # Too many or too few are refused with the count of all inputs.
+        # Too many or too few arguments raise an error with the count of all inputs.
         if len(operands) == sum([shape is not TOKEN for shape in shapes]):
             arguments = tuple([create_token() if x is TOKEN else next(remaining) for x in shapes])
         pairs = zip(self._flat(arguments), self.graph.output_shapes, strict=True)
@@ -108,7 +108,7 @@ class _HloProgram(ImportedProgram):
 
 
 def _refuse_shardings(source: HloText) -> None:
-    """Raises ImportError_ at the first sharding of a program that tells devices apart."""
+    """Raise ImportError_ at the first sharding of a program that distinguishes devices."""
     if "sharding=" not in source.text:
         return
     start = max(source.text.find("HloModule"), 0)
@@ -119,7 +119,7 @@ def _refuse_shardings(source: HloText) -> None:
         if not (is_partitioned or not _SAME_EVERYWHERE.fullmatch(sharding)):
             continue
         problem = (
-            f"{source.opcode(position)}: sharding={sharding[:80]} says how values lie over "
+            f"{source.opcode(position)}: sharding={sharding[:80]} splits values over "
             "devices, which would be lost"
         )
         raise source.refused(position, problem, (), _LOST)

@@ -1,4 +1,4 @@
-"""An HLO module, as XLA translates it, as graphs."""
+"""An HLO module, translated by XLA, as graphs."""
 
 import re
 import sys
@@ -21,14 +21,14 @@ from minixla.interop.values import source_at
 
 _OPERATION = re.compile(r"(?:stablehlo|chlo|mhlo|hlo|func)\.[\w.\-]+: ")
 _LOOSE = ("-start", "-update")
-#: MLIR's operations that may stand for instructions of other opcodes.
+#: MLIR's operations that may replace instructions with other opcodes.
 _STANDING = {f"stablehlo.{opcode.replace('-', '_')}" for opcode in STAND_INS.values()}
 
 
 class HloModule(Module):
     """An HLO module under translation.
 
-    Its computations are the functions; what regions of operations hold is in them, too.
+    Its computations are the functions, including those that are regions of operations.
     """
 
     translations = {**TRANSLATIONS, **HLO}
@@ -47,27 +47,27 @@ class HloModule(Module):
         }
         self.functions = {name: self.functions[symbol] for symbol, name in self._by_symbol.items()}
         self._places = [source_at(file, name, line) for file, name, line in tables["places"]]
-        #: The number of the instruction that is translated.
+        #: The number of the instruction that is being translated.
         self._at = -1
 
     def function(self, name: str, step: Step) -> Graph:
-        """The graph of a computation, by its symbol in XLA's translation."""
+        """Return the graph of a computation, by its symbol in XLA's translation."""
         return self.graphs[self._by_symbol[name]]
 
     def called(self, step: Step) -> list[Graph]:
-        """The computations that an instruction runs."""
+        """Return the computations that an instruction runs."""
         callees = self.tables["callees"].get(self._at)
-        if callees is None:  # of custom calls with layouts XLA's parser forgets them
+        if callees is None:  # XLA's parser forgets those of custom calls with layouts
             return [self.graphs[callee] for callee in self._text.callees(self._at)]
         return [self.graphs[self._names[callee]] for callee in callees]
 
     def region(self, step: Step, number: int) -> Graph:
-        """The computation that a region is a copy of."""
+        """Return the computation that a region is a copy of."""
         return self.called(step)[number]
 
     @property
     def details(self) -> dict[str, Any]:
-        """What stands beside the program of an instruction."""
+        """Attributes of an instruction outside of MLIR's program."""
         return self.tables["details"].get(self._at, {})
 
     @property
@@ -76,7 +76,7 @@ class HloModule(Module):
         return {"label": self.tables["names"][self._at], "line": self._line()}
 
     def located(self, location: Any, problem: str, details: Names, advice: str) -> ImportError_:
-        """The error for an instruction."""
+        """Return the error for an instruction."""
         problem = _OPERATION.sub("", problem)
         return self._text.refused_at(_number(location), problem, details, advice)
 
@@ -92,7 +92,7 @@ class HloModule(Module):
         return self._names
 
     def _operations(self, block: Any) -> Iterator[Any]:
-        """In the order of the text, which XLA's translation changes."""
+        """Yield the operations in the order of the text, which XLA's translation changes."""
         operations = [view.operation for view in block.operations]
         numbered = [(_number(operation.location), operation) for operation in operations]
         last = numbered.pop()
@@ -118,7 +118,7 @@ class HloModule(Module):
         return self._text.line(self._text.position_of(self._at))
 
     def _as_declared(self, step: Step, results: Sequence[Value]) -> Sequence[Value]:
-        """An instruction gives one value: leaves are one tuple where it is declared one."""
+        """Return one value for an instruction: its leaves as a tuple if it is declared as one."""
         declared = step.results
         if len(declared) > 1 or [isinstance(result.shape, TupleShape) for result in results] == [
             isinstance(shape, TupleShape) for shape in declared
@@ -134,7 +134,7 @@ class HloModule(Module):
 
 
 def _number(location: Any) -> int:
-    """The number of the instruction that an operation comes from; -1 for none."""
+    """Return the number of the instruction that an operation comes from; -1 if unknown."""
     name = getattr(location, "name_str", "")
     number = name[1:].partition(".")[0]
     return int(number) if number.isdigit() else -1

@@ -1,7 +1,7 @@
-"""Instructions of HLO that XLA's translation has nothing of, or that mean more than in StableHLO.
+"""Instructions of HLO that XLA's translation drops, or that differ from StableHLO's.
 
-Those whose rows begin with `hlo.` come as custom calls, or as operations of the same attributes:
-see `engine.readers.hlo_protos`.
+Rows that begin with `hlo.` come as custom calls, or as operations with the same attributes; see
+`engine.readers.hlo_protos`.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ from minixla_ops.programs.runs_programs import own_inputs
 
 
 def _by_leaf(name: str, step: Step, **attributes: Any) -> Sequence[Value]:
-    """An identity of the first operand, for each leaf of which there is one instruction."""
+    """Apply an identity with one instruction for each leaf of the first operand."""
     whole, *others = step.operands
     leaves = step.builder.leaves(whole)
     return [step.apply(name, [leaf, *others], **attributes)[0] for leaf in leaves]
@@ -59,7 +59,7 @@ def _scan(step: Step) -> dict[str, Any]:
     (dimension,) = details["dimensions"]
     first = step.operands[0].shape if len(step.operands) > details.get("carries", 0) else None
     if not isinstance(first, Shape) or not 0 <= dimension < first.rank:
-        step.reject("it has no input along that dimension", "Inputs stand before the carries.")
+        step.reject("it has no input along that dimension", "Inputs come before the carries.")
     return {
         "carries": 0,
         "length": first.dimensions[dimension],
@@ -78,10 +78,10 @@ def _conditional(step: Step) -> Sequence[Value]:
         if list(branch.input_shapes) != shapes:
             wanted = f"It takes ({', '.join(map(str, branch.input_shapes))})."
             step.reject(f"branch {number} is given ({', '.join(map(str, shapes))})", wanted)
-        # As it is printed: tuples that nobody reads are gone, and with them who reads an operand.
+        # As printed: unused tuples are gone, and so are readers of the operand.
         numbers, inputs = own_inputs(branch)
         operands.append((inputs, [leaves[number] for number in numbers]))
-    # Our branches take all operands; what several of them are given is there once.
+    # Our branches take all operands, so a value that several of them use is passed once.
     everything = list(dict.fromkeys([value for _, section in operands for value in section]))
     shapes = [value.shape for value in everything]
 
@@ -98,7 +98,7 @@ def _conditional(step: Step) -> Sequence[Value]:
 
 
 def _start(opcode: str, step: Step) -> Sequence[Value]:
-    """The start of a collective, which is translated as the whole."""
+    """Translate the start of a collective like the whole, and make it a start."""
     started = TABLE[f"stablehlo.{opcode.replace('-', '_')}"](step)
     if len(started) != 1:
         return started
@@ -108,7 +108,7 @@ def _start(opcode: str, step: Step) -> Sequence[Value]:
 
 
 def _async_start(step: Step) -> Sequence[Value]:
-    """The start of a computation: one of ours, where that says it all."""
+    """Translate the start of a computation to ours, if that is sufficient."""
     builder, leaves = step.builder, step.builder.leaves(*step.operands)
     if len(step.region(0).outputs) == 1 and leaves == step.operands:
         return step.apply("AsyncStart")
@@ -126,7 +126,7 @@ def _copy_start(step: Step) -> Sequence[Value]:
 
 
 def _done(name: str, step: Step, member: int | None = None) -> Sequence[Value]:
-    """A second half: of one of our starts, or of one that was taken apart."""
+    """Translate a second half: of one of our starts, or of one that was split."""
     (start,) = step.operands
     made = start.instruction
     if made is not None and made.op.name.endswith(("Start", "Update")):
@@ -135,7 +135,7 @@ def _done(name: str, step: Step, member: int | None = None) -> Sequence[Value]:
 
 
 def _dynamic(name: str, count: int, step: Step, **attributes: Any) -> Sequence[Value]:
-    """A dynamic slice of `count` arrays; in older programs all starts are in one vector."""
+    """Translate a dynamic slice of `count` arrays; older programs have all starts in a vector."""
     operands = step.operands
     if [shape.rank for shape in step.shapes[count:]] == [1]:
         operands = step.inlined(lambda *values: [*values[:count], *values[count]])
@@ -143,7 +143,7 @@ def _dynamic(name: str, count: int, step: Step, **attributes: Any) -> Sequence[V
 
 
 def _bitcast(step: Step) -> Sequence[Value]:
-    """The bytes of the operand as an array of another shape or layout."""
+    """Reinterpret the bytes of the operand as an array of another shape or layout."""
     (operand,), result, layouts = step.shapes, step.result, step.module.details["layouts"]
     if not isinstance(operand, Shape):
         step.reject(f"its operand is {operand}", "It takes an array.")
@@ -151,7 +151,7 @@ def _bitcast(step: Step) -> Sequence[Value]:
         try:
             return step.inlined(tiled_bitcast(operand, result, layouts))
         except ValueError as error:
-            step.reject(str(error), "Both arrays must lie in the same memory, and be static.")
+            step.reject(str(error), "Both arrays must use the same memory, and be static.")
     orders = [
         None if layout is None or sorted(layout[0], reverse=True) == layout[0] else tuple(layout[0])
         for layout in layouts
@@ -172,7 +172,7 @@ def _broadcast(step: Step) -> Sequence[Value]:
 
 
 def _product(step: Step) -> dict[str, Any]:
-    """The attributes of a product whose dimension numbers stand beside the program."""
+    """Return the attributes of a product whose dimension numbers are outside of the program."""
     details = step.module.details
     dot, *ragged = details["ragged_dot"] if "ragged_dot" in details else [details["dot"]]
     numbers: Any = DotDimensionNumbers(*map(tuple, dot))
@@ -182,36 +182,36 @@ def _product(step: Step) -> dict[str, Any]:
 
 
 def _default(name: str, step: Step) -> Sequence[Value]:
-    """A product, which says nothing of its precision where that is the default."""
+    """Translate a product, and drop its precision if that is the default."""
     if "HIGH" not in str(step.raw("precision_config")):
         del step.operation.attributes["precision_config"]
     return TABLE[name](step)
 
 
 def _scaled_dot(step: Step) -> Sequence[Value]:
-    """HLO has both scales last, our operation each behind its operand."""
+    """Translate a scaled product; HLO has both scales last, ours each after its operand."""
     lhs, rhs, lhs_scale, rhs_scale = step.operands
     return step.apply("ScaledDot", [lhs, lhs_scale, rhs, rhs_scale], **_product(step))
 
 
 def _mulhi(step: Step) -> Sequence[Value]:
-    """The upper half of the bits of a product."""
+    """Return the upper half of the bits of a product."""
     graph = decomposition("chlo.mulhi", tuple(step.shapes), tuple(step.results), "")
     return step.builder.inline(graph, step.operands)
 
 
 def _stochastic_convert(step: Step) -> Sequence[Value]:
-    """Floats to integers, rounded away from zero as often as random bits are below the fraction."""
+    """Convert floats to integers; round up if random bits are below the fraction."""
     (operand, random), kind = step.shapes, step.result.element_type
     types = operand.element_type, random.element_type
     wanted = types[0].is_float, types[1].kind, kind.kind, types[1].bits
     if wanted != (True, "unsigned", "signed", types[0].bits):
         step.reject(
             f"{operand} and {random} do not convert to {step.result}",
-            "It takes floats and random unsigned integers of as many bits, and gives signed ones.",
+            "It takes floats and random unsigned integers of as many bits, and returns signed.",
         )
     low, high = -(2 ** (kind.bits - 1)), 2 ** (kind.bits - 1) - 1
-    # In two steps, each exact: for f16 the whole power is out of range.
+    # In two exact steps: for f16 the whole power is out of range.
     half = 2.0 ** (types[0].bits // 2)
 
     def rounded(x: Any, bits: Any) -> Any:
@@ -229,7 +229,7 @@ def _stochastic_convert(step: Step) -> Sequence[Value]:
 
 
 def _all_to_all(step: Step) -> Sequence[Value]:
-    """Operand i goes to member i of the group, and result i is what came from it."""
+    """Send operand i to device i of the group; result i comes from device i."""
     if len({value.shape for value in step.operands}) != 1:
         step.reject("its operands are not of one shape", "Give an array for each member.")
     attributes = {"split_dimension": 0, "concat_dimension": 0, "split_count": len(step.operands)}
@@ -238,7 +238,7 @@ def _all_to_all(step: Step) -> Sequence[Value]:
 
 
 def _ragged_all_to_all(step: Step) -> Sequence[Value]:
-    """HLO has both arrays first, our operation the output behind what is sent."""
+    """Translate it; HLO has both arrays first, ours has the output after the sent values."""
     rows, output, starts, sizes, places, counts = step.operands
     config = {name: plain(attribute) for name, attribute in named(step.raw("backend_config") or ())}
     groups = ProcessLists().read(config.get("replica_groups", np.empty(0)))
@@ -248,7 +248,7 @@ def _ragged_all_to_all(step: Step) -> Sequence[Value]:
 
 
 def _constant(step: Step) -> Sequence[Value]:
-    """A constant with all numbers, as HLO writes it: also where they are one."""
+    """Return a constant with all numbers, as HLO writes it, even if they are equal."""
     literal = literal_of(step)
     if literal.is_splat and step.result.rank:
         literal = Literal(np.array(literal.array), step.result)
@@ -263,13 +263,13 @@ def _domain(step: Step) -> Sequence[Value]:
 def _received(step: Step) -> dict[str, Any]:
     declared = step.results[0]
     if not isinstance(declared, TupleShape) or not declared.elements:
-        step.reject(f"its result is {declared}", "It gives data, a context and a token.")
+        step.reject(f"its result is {declared}", "It returns data, a context and a token.")
     return {"output_shape": declared.elements[0]}
 
 
-#: Custom calls that say where values shall lie, beside shardings: they give their operand.
+#: Custom calls that place values in memory, besides shardings: they return their operand.
 _MOVES = ("LayoutConstraint", "MoveToDevice", "MoveToHost", "Pin", "Unpin")
-#: Targets that XLA's translation and our own edits make.
+#: Targets that XLA's translation and our edits insert.
 _TARGETS = {
     ELIDED: declared("ElidedConstant", lambda step: step.module.place),
     "ragged_all_to_all": _ragged_all_to_all,
@@ -285,7 +285,7 @@ def _custom_call(step: Step) -> Sequence[Value]:
     return foreign_call(step)
 
 
-#: Opcodes that come as another one of the same attributes, and how they become ours.
+#: Opcodes that come as another one with the same attributes, and their translations.
 _SAME = {
     "erf": ("tanh", declared("Erf")),
     **{
@@ -293,7 +293,7 @@ _SAME = {
         for opcode in ("all-gather", "all-reduce", "collective-permute")
     },
 }
-#: By the name of MLIR's operation, or by the opcode for which another operation stands.
+#: Translations by MLIR's operation, or by the opcode that another operation replaces.
 HLO: dict[str, Translation] = {
     **{f"mhlo.{name.removeprefix('chlo.')}": CHLO[name] for name in CHLO},
     **{f"hlo.{opcode}": translation for opcode, (_, translation) in _SAME.items()},
@@ -341,7 +341,7 @@ HLO: dict[str, Translation] = {
     "stablehlo.tuple": lambda step: [step.builder.packed(step.operands)],
     "stablehlo.while": _while,
 }
-#: What stands for opcodes while MLIR reads a program.
+#: The opcodes that replace others while MLIR reads a program.
 STAND_INS = {
     "call": "call",
     **{name[4:]: "custom-call" for name in HLO if name.startswith("hlo.")},

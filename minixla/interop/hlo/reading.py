@@ -1,4 +1,4 @@
-"""HLO text through XLA's parser and translation, in the process that may die of it."""
+"""Reading of HLO text with XLA's parser and translation, in a process that they may kill."""
 
 import re
 from typing import Any
@@ -15,25 +15,25 @@ _PLACE = re.compile(r"was parsing (\d+):(\d+): error: (.*)")
 _INSTRUCTION = re.compile(r'"i(\d+)[".]')
 _ABOUT = re.compile(r"'[\w.]+' op ")
 _STATUS = re.compile(r"(?:\w+Error: )?(?:Bad StatusOr access: )?(?:[A-Z_]+: )?")
-# The parser says so of a list of operands that it tries to read in several ways.
+# The parser's message for a list of operands that it tries to parse in several ways.
 _VAGUE = "cannot parse as an instruction name"
 _LATE = re.compile(r".*(?:is expected but not seen|expects a list to end|layout constraints)")
 _MISSING = "computation does not exist"
-#: What the parser says, what is meant, and what to do.
+#: The parser's messages, our messages, and advice.
 _WORDS = {
     r"instruction does not exist: (\S+)": (
-        r"there is no value \1 before it",
+        r"value \1 is not defined before it",
         "Operands are defined in the same computation, on a line before.",
     ),
     r"computation does not exist: (\S+)": (
-        r"there is no computation \1",
+        r"computation \1 does not exist",
         "Define it in the module.",
     ),
     r"expects opcode but sees: (\S+), .*": (
         r"\1 is neither a type nor an opcode",
         "Opcodes are XLA's, such as add, dot, fusion: see python -m minixla ops.",
     ),
-    r"expects name": ("a name is wanted", ADVICE),
+    r"expects name": ("a name is expected", ADVICE),
     r"Shape Error: Dimensions overflow. Shape\(\w+\): (\S+?)\.?": (
         r"\1 has more than 2**63 - 1 bytes",
         "Make the dimensions smaller.",
@@ -49,7 +49,7 @@ _RULE = "The program breaks a rule of the instruction: correct operands, attribu
 
 
 def read(source: HloText) -> tuple[Any, Sent]:
-    """MLIR's module of a program, and what came with it; the text learns what stands beside it."""
+    """Return MLIR's module of a program and its additional data, which the text keeps, too."""
     _check(source)
     try:
         module = _sent(source)
@@ -64,18 +64,18 @@ def read(source: HloText) -> tuple[Any, Sent]:
     return read_module(module.module), module
 
 
-#: What text does not contain, and every serialized module does.
+#: Characters that no text contains, but every serialized module.
 _CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _SEEN = 4096
 
 
 def is_serialized(source: bytes) -> bool:
-    """Whether bytes begin like a serialized HloModuleProto or HloProto."""
+    """Test whether bytes begin like a serialized HloModuleProto or HloProto."""
     return source.startswith(b"\n") and _CONTROLS.search(source, 0, _SEEN) is not None
 
 
 def opened(source: str | bytes) -> HloText:
-    """The text of a program; that of a serialized module is XLA's, without large constants."""
+    """Return the text of a program; XLA prints that of a serialized module, without constants."""
     if isinstance(source, str):
         return HloText(source)
     if not is_serialized(source):
@@ -106,7 +106,7 @@ def _check(source: HloText) -> None:
 
 
 def _sent(source: HloText) -> Sent:
-    """What the reader makes of it; computations may stand in any order."""
+    """Return the reader's result; computations may be in any order."""
     if source.program is not None:
         return source.program
     try:
@@ -132,7 +132,7 @@ def _refused(source: HloText, refusal: Refusal) -> ImportError_:
     place = next((x for x in _PLACE.finditer(refusal.problem) if _VAGUE not in x[3]), None)
     if place is not None:
         position, problem = source.position(int(place[1]), int(place[2])), place[3].rstrip(" .:")
-        if _LATE.match(problem):  # the parser has read on
+        if _LATE.match(problem):  # the parser has read further
             position = text.rfind("\n", 0, len(text[:position].rstrip())) + 1
     else:
         problem = _STATUS.sub("", refusal.problem.strip(), count=1).partition("\n")[0]
@@ -154,9 +154,9 @@ def _refused(source: HloText, refusal: Refusal) -> ImportError_:
 
 
 def _first(source: HloText, refusal: Refusal) -> int:
-    """Where the first line stands without which XLA does not say what it says, or does not die.
+    """Return the first line without which XLA's error changes, or XLA does not die.
 
-    Computations are cut off behind a line, and closed.
+    Computations are cut off after a line, and closed.
     """
 
     def fails(text: str) -> bool:

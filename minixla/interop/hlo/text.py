@@ -1,4 +1,4 @@
-"""HLO text: where computations and instructions stand in it, and errors that show the place."""
+"""HLO text: the positions of computations and instructions, and errors that show them."""
 
 import itertools
 import re
@@ -18,7 +18,7 @@ ADVICE = (
     "whole and unchanged, or a serialized HloModuleProto or HloProto as bytes."
 )
 _NAME = r"(?<![\w.\-])%?([\w.\-]++)"
-# Strings and comments are passed over. A name before a blank and = is an instruction's.
+# Strings and comments are skipped. A name before a blank and = is an instruction's.
 _MARK = re.compile(
     r'"(?:[^"\\]|\\.)*+"?|/\*.*?(?:\*/|\Z)|//[^\n]*'
     rf"|^[ \t]*+(?:ENTRY\s++)?{_NAME}[ \t]*+[({{]|(?<=\}})[ \t]*+(?:ENTRY[ \t]++)?{_NAME}[ \t]*+\{{"
@@ -33,7 +33,7 @@ _CALLEE = re.compile(
     r"\b(?:body|branch_computations|called_computations|calls|condition|false_computation|scatter"
     r"|select|to_apply|true_computation)=\s*(\{[^{}]*\}|%?[\w.\-]+)"
 )
-# So far an opcode may be from where its instruction begins.
+# The maximum distance of an opcode from the beginning of its instruction.
 _LONGEST = 1 << 16
 
 
@@ -42,18 +42,18 @@ def _callees_in(text: str) -> list[str]:
 
 
 class HloText:
-    """A program's text."""
+    """The text of a program."""
 
     def __init__(self, text: str, program: Sent | None = None) -> None:
         self.text = text
         #: The program, if this is the text of a serialized module.
         self.program = program
-        #: What stands beside the program once it is read: see `hlo_protos.translated`.
+        #: Additional data of the program after reading; see `hlo_protos.translated`.
         self.tables: dict[str, Any] = {}
 
     @cached_property
     def computations(self) -> dict[str, tuple[int, list[tuple[int, str]]]]:
-        """For each computation where it begins, and where its instructions do, and their names."""
+        """For each computation its position, and the positions and names of its instructions."""
         found: dict[str, tuple[int, list[tuple[int, str]]]] = {}
         lines: list[tuple[int, str]] = []
         for match in _MARK.finditer(self.text):
@@ -67,28 +67,28 @@ class HloText:
 
     @cached_property
     def _lines(self) -> list[int]:
-        """Where lines begin."""
+        """The positions of lines."""
         return [0, *[match.end() for match in re.finditer("\n", self.text)]]
 
     def line(self, position: int) -> int:
-        """The line, counted from 1, that a position is in."""
+        """Return the number, from 1, of the line at a position."""
         return bisect_right(self._lines, position)
 
     def position(self, line: int, column: int) -> int:
-        """The position of a line and a column; the end where the text has fewer."""
+        """Return the position of a line and a column, or the end of a shorter text."""
         start = self._lines[line - 1] if line <= len(self._lines) else len(self.text)
         return min(start + max(column - 1, 0), len(self.text))
 
     @cached_property
     def _positions(self) -> list[int]:
-        """Where the instructions stand that are numbered in the tables."""
+        """The positions of the instructions that are numbered in the tables."""
         owners, names = self.tables["owners"], self.tables["names"]
         positions: list[int] = []
         for index, computation in enumerate(self.tables["computations"]):
             start, lines = self.computations.get(computation, (0, []))
             names_here = names[len(positions) : bisect_right(owners, index)]
             if len(lines) != len(names_here) or self.program is not None:
-                # Some are written as operands of others; XLA numbers names that are there twice.
+                # Some are written as operands of others; XLA numbers repeated names.
                 places = {name: at for at, name in reversed(lines)}
                 lines = [
                     (places.get(x) or places.get(x.rpartition(".")[0], start), x)
@@ -98,11 +98,11 @@ class HloText:
         return positions
 
     def position_of(self, index: int) -> int:
-        """Where an instruction stands."""
+        """Return the position of an instruction."""
         return self._positions[index] if 0 <= index < len(self._positions) else 0
 
     def callees(self, index: int) -> list[str]:
-        """The computations of the module that the text of an instruction names."""
+        """Return the computations of the module that the text of an instruction names."""
         position = self.position_of(index)
         marks = (match.start() for match in _MARK.finditer(self.text, position) if match[3])
         next(marks, None)  # its own
@@ -110,7 +110,7 @@ class HloText:
         return [name for name in names if name in self.computations]
 
     def opcode(self, position: int) -> str:
-        """The opcode of the instruction that a position is in; nothing where it is in none."""
+        """Return the opcode of the instruction at a position; "" outside of instructions."""
         marks = [
             mark for head, lines in self.computations.values() for mark in ((head, ""), *lines)
         ]
@@ -120,7 +120,7 @@ class HloText:
         return match[1] if match and is_inside else ""
 
     def check_members(self) -> None:
-        """Refuses indices beyond a tuple: XLA's parser reads what lies there in memory."""
+        """Reject indices beyond a tuple, for which XLA's parser reads other memory."""
         if "get-tuple-element(" not in self.text:
             return
         for head, lines in self.computations.values():
@@ -146,7 +146,7 @@ class HloText:
 
     @cached_property
     def _heads(self) -> list[int]:
-        """Return the positions at which computations begin."""
+        """The positions at which computations begin."""
         return sorted([head for head, _ in self.computations.values()])
 
     def _members(self, position: int, end: int) -> int | None:
@@ -164,17 +164,17 @@ class HloText:
     def refused(
         self, position: int, problem: str, details: Names = (), advice: str = ADVICE
     ) -> ImportError_:
-        """The error for a place in the text."""
+        """Return the error for a position in the text."""
         return refused_at(SUBJECT, self.text, position, problem, advice, details)
 
     def refused_at(self, index: int, problem: str, details: Names, advice: str) -> ImportError_:
-        """The error for an instruction."""
+        """Return the error for an instruction."""
         title = self.tables["opcodes"][index] if index >= 0 else "program"
         problem = f"{title}: {problem.rstrip('.')}"
         return self.refused(self.position_of(index), problem, details, advice)
 
     def callees_first(self) -> tuple[str, list[int]]:
-        """The text with computations in front of those that call them, and whence each line is."""
+        """Return the text with computations before their callers, and each line's old number."""
         starts = [at for at, _ in self.computations.values()]
         spans = itertools.pairwise([*starts, len(self.text)])
         parts = [self.text[start:end] for start, end in spans]

@@ -33,7 +33,7 @@ def callees(function: Function) -> Iterator[Function]:
 
 
 class FunctionCopies:
-    """Copies functions of a program, under names that are free."""
+    """Copies of a program's functions, under names that are free."""
 
     def __init__(self, program: Program) -> None:
         self.program = program

@@ -107,7 +107,12 @@ REFUSED = {
     "a text": (Y, "2,3", "a shape is written as", ""),
     "an unknown size": (Y, (2, None), "does not know the shape of output 0: [2,?]", ""),
     "an unknown shape": (YZ, [(2,), None], "does not know the shape of output 1: ?", ""),
-    "another type": (Y, PARSE("s32[2]"), "says that y is s32, where f32 is declared", "sizes only"),
+    "another type": (
+        Y,
+        PARSE("s32[2]"),
+        "returns type s32 for y, but f32 is declared",
+        "sizes only",
+    ),
 }
 
 

@@ -49,18 +49,18 @@ ANNOTATED = {
     "constraint": (
         program(f'%a = sdy.sharding_constraint %x <@mesh, [{{"x"}}, {{}}]> : {TYPE}\n'
                 "%r = stablehlo.negate %a"),
-        "line 4, column 6: sdy.sharding_constraint says",
+        "line 4, column 6: sdy.sharding_constraint describes",
     ),
     "custom call": (
         program(f'%a = stablehlo.custom_call @Sharding(%x) {{mhlo.sharding = "{{replicated}}"}} : '
                 f"({TYPE}) -> {TYPE}\n%r = stablehlo.negate %a"),
-        "line 4, column 6: custom_call @Sharding says",
+        "line 4, column 6: custom_call @Sharding describes",
     ),
     "place": (
         program("%a = stablehlo.custom_call @annotate_device_placement(%x) {has_side_effect = true,"
                 f" mhlo.frontend_attributes = {{_xla_buffer_placement = \"pinned_host\"}}}} : "
                 f"({TYPE}) -> {TYPE}\n%r = stablehlo.negate %a"),
-        "line 4, column 6: custom_call @annotate_device_placement says",
+        "line 4, column 6: custom_call @annotate_device_placement describes",
     ),
 }  # fmt: skip
 

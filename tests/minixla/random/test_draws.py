@@ -249,12 +249,12 @@ REFUSED = {
     "p of another size": (
         lambda: r.choice(KEY, 3, (), True, P), ValueError, "p does not fit the elements",
     ),
-    "more than there are": (lambda: r.choice(KEY, 3, (4,), False), ValueError, "4 cannot be drawn"),
+    "more than there are": (lambda: r.choice(KEY, 3, (4,), False), ValueError, "cannot draw 4"),
     "nothing to draw": (lambda: r.choice(KEY, 0, (4,)), ValueError, "no elements to draw"),
-    "an order of a float": (lambda: r.permutation(KEY, 2.5), TypeError, "x is no integer"),
+    "an order of a float": (lambda: r.permutation(KEY, 2.5), TypeError, "x is not an integer"),
     "an axis": (lambda: r.permutation(KEY, X, 2), ValueError, "axis 2 is out of bounds"),
     "too many categories": (
-        lambda: r.categorical(KEY, X, shape=(5, 3), replace=False), ValueError, "5 cannot be drawn",
+        lambda: r.categorical(KEY, X, shape=(5, 3), replace=False), ValueError, "cannot draw 5",
     ),
     "a shape without the batch": (
         lambda: r.categorical(KEY, X, shape=(4,)), ValueError, "shape",

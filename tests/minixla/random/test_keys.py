@@ -198,7 +198,7 @@ REFUSED = {
     "a large seed": (lambda: r.key(2**63), OverflowError, "too large|out of bounds"),
     "an implementation": (lambda: r.key(0, impl="mt19937"), ValueError, '"threefry2x32" or "rbg"'),
     "two types": (lambda: r.key(0, impl="rbg", dtype="rbg"), ValueError, "both given"),
-    "several numbers to fold in": (lambda: r.fold_in(KEY, np.arange(2)), TypeError, "no single"),
+    "several numbers to fold in": (lambda: r.fold_in(KEY, np.arange(2)), TypeError, "not a single"),
     "a negative number to fold in": (lambda: r.fold_in(KEY, -1), OverflowError, "-1"),
     "other numbers": (
         lambda: r.wrap_key_data(np.zeros(2, np.uint32), impl="rbg"), TypeError, "It has 4 numbers",

@@ -71,7 +71,7 @@ def test_errors() -> None:
     with pytest.raises(ValueError, match="lu_solve: b and lu differ in rows"):
         factorizations.lu_solve(factors, B[:2])
     for wrong in (3, (A,)):
-        with pytest.raises(ValueError, match=r"(?s)lu_solve: lu_and_piv is no pair.*called at"):
+        with pytest.raises(ValueError, match=r"(?s)lu_solve: lu_and_piv is not a pair.*called at"):
             factorizations.lu_solve(wrong, B)
     with pytest.raises(ValueError, match="lu_solve: trans 3 is unknown"):
         factorizations.lu_solve(factors, B, 3)

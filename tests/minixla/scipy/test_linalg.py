@@ -247,7 +247,7 @@ BAD: list[tuple[Callable[..., Any], type[Exception], str]] = [
         ValueError,
         "cho_solve: a is not a square matrix, or b",
     ),
-    (lambda a: linalg.cho_solve(a, a), ValueError, "cho_solve: c_and_lower is no pair"),
+    (lambda a: linalg.cho_solve(a, a), ValueError, "cho_solve: c_and_lower is not a pair"),
     (lambda a: linalg.cholesky(a[:2]), np.linalg.LinAlgError, "cholesky: a is not a square matrix"),
     (lambda a: linalg.eigh(a, type=2), ValueError, "eigh: type 2 is unknown"),
     (lambda a: linalg.eigh_tridiagonal(a[0], a[0]), ValueError, "d and e do not fit"),

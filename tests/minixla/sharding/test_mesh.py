@@ -14,16 +14,16 @@ from minixla.sharding import Mesh, parse_mesh
 
 REFUSED = {
     "names": (dict(axis_names=("a", "b"), shape=(2,)), "2 names for 1 axes"),
-    "twice": (dict(axis_names=("a", "a"), shape=(2, 2)), "axis a is there twice"),
+    "twice": (dict(axis_names=("a", "a"), shape=(2, 2)), "axis a is repeated"),
     "size 0": (dict(axis_names=("a",), shape=(0,)), "axis a has size 0"),
-    "no text": (dict(axis_names=(1,), shape=(2,)), "axis name 1 is no text"),
+    "no text": (dict(axis_names=(1,), shape=(2,)), "axis name 1 is not a string"),
     "devices": (
         dict(devices=[0, 1, 2], axis_names=("a",), shape=(2,)),
         "3 devices for a grid of 2",
     ),
-    "the device ids must be a permutation of 0 to": (
+    "no permutation": (
         dict(axis_names=("a",), shape=(2,), device_ids=[1, 2]),
-        "no permutation of 0 to 1",
+        "must be a permutation of 0 to 1",
     ),
     "maximal": (dict(device_ids=[1, 2]), "the device ids of a mesh without axes"),
     "a size that is no whole number": (

@@ -134,7 +134,7 @@ def test_a_collective_says_for_what_it_is_and_where():
     text = str(predicted("loop with a carry in pieces"))
     assert "all-gather" in text
     assert "dot_general, in a loop" in text
-    assert "to lie as the result does" in text
+    assert "to match the result's sharding" in text
     assert "<table" in predicted("gather")._repr_html_()
 
 

@@ -36,7 +36,7 @@ TEXTS = {
         "hello world",
         "line 1, column 6: expects '=' in instruction ... hello world ... Give HLO text",
     ),
-    "no computation": ("HloModule x", "line 1, column 11: a name is wanted"),
+    "no computation": ("HloModule x", "line 1, column 11: a name is expected"),
     "no entry": (
         "HloModule x\na {\n x = f32[] parameter(0)\n}\nb {\n x = f32[] parameter(0)\n}",
         "none of 2 computations is marked as ENTRY ... Mark the computation that runs first",
@@ -53,23 +53,23 @@ TEXTS = {
         module(X) + "\nadd {\n x = f32[] parameter(0)\n}",
         "line 6, column 1: computation already exists: add",
     ),
-    "no instruction": ("HloModule x\nENTRY a {\n}", "line 3, column 1: a name is wanted"),
+    "no instruction": ("HloModule x\nENTRY a {\n}", "line 3, column 1: a name is expected"),
     "two roots": (
         module("ROOT " + X.strip(), "ROOT y = f32[2,3] abs(x)"),
         "line 5, column 1: abs: one computation should have only one ROOT",
     ),
-    "no end": (module(X)[:-1], "found the end: a name is wanted"),
+    "no end": (module(X)[:-1], "found the end: a name is expected"),
     "no operand": (
         module(X, "ROOT y = f32[2,3] abs(y)"),
-        "line 5, column 23: abs: there is no value y",
+        "line 5, column 23: abs: value y is not defined before it",
     ),
     "an operand of another computation": (
         module(X, "ROOT y = f32[2,3] abs(a)"),
-        "abs: there is no value a before it ... Operands are defined in the same computation",
+        "abs: value a is not defined before it ... Operands are defined in the same computation",
     ),
     "an operand before it is there": (
         module("ROOT y = f32[2,3] abs(x)", X.replace("parameter(0)", "constant({...})")),
-        "line 4, column 23: abs: there is no value x before it",
+        "line 4, column 23: abs: value x is not defined before it",
     ),
     "too many operands": (
         module(X, "ROOT y = f32[2,3] abs(x, x)"),
@@ -161,7 +161,7 @@ TEXTS = {
             "z = f32[] constant(0)",
             "ROOT y = f32[2] reduce(x, z), dimensions={1}, to_apply=sum",
         ),
-        "line 6, column 56: reduce: there is no computation sum ... Define it in the module",
+        "line 6, column 56: reduce: computation sum does not exist ... Define it in the module",
     ),
     "a computation of other operands": (
         module(X, "ROOT y = f32[] call(x), to_apply=add"),
