@@ -4,7 +4,8 @@ The devices are a mesh of "data" times "model". The batch is sharded along the f
 block, "model" shards the first matrix by columns and the second by rows (Shoeybi et al., 2019). The
 shardings of the arguments say all of this: the same function trains on one device, and the losses
 agree. The example first prints the sharding of each value and the collectives, before anything is
-compiled. The devices are CPU cores, as with `XLA_FLAGS=--xla_force_host_platform_device_count=8`."""
+compiled. The devices are CPU cores, as with `XLA_FLAGS=--xla_force_host_platform_device_count=8`.
+"""
 
 from __future__ import annotations
 
