@@ -72,3 +72,4 @@ def setup(app):
     app.add_lexer("mlir", TextLexer)  # Pygments has no lexer for MLIR.
     app.connect("source-read", without_headings)
     app.connect("autodoc-process-docstring", docstrings.as_restructured_text, priority=400)
+    app.connect("autodoc-process-docstring", docstrings.without_spaces, priority=600)

@@ -2,7 +2,8 @@
 
 All layers have the same structure, so their parameters are stacked and one `mx.scan` runs over
 them. The program contains a layer once, for any number of layers. `--checkpoint` recomputes values
-inside a layer in the reverse pass, instead of storing them."""
+inside a layer in the reverse pass, instead of storing them.
+"""
 
 from __future__ import annotations
 

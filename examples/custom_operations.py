@@ -2,7 +2,8 @@
 
 Median pooling is like max pooling, with the median. As a composition it extracts and sorts every
 window. A C++ kernel does not need that array. The composition remains the meaning of the operation
-and defines its derivative; the kernel only replaces how it runs."""
+and defines its derivative; the kernel only replaces how it runs.
+"""
 
 from __future__ import annotations
 

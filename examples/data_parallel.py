@@ -4,7 +4,8 @@ A step is one function of a part of the batch. `mx.pmean` averages gradients, lo
 moments of batch normalization over the parts. `mx.pmap` runs it on four devices, with one part on
 each. `mx.vmap` runs it on one device, with all parts at once. Both normalize each part with that
 part's moments, as is usual for a batch on several devices. The results therefore agree except for
-rounding. The devices are CPU cores."""
+rounding. The devices are CPU cores.
+"""
 
 from __future__ import annotations
 

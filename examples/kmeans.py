@@ -1,7 +1,8 @@
 """Find clusters of points with Lloyd's algorithm, in a loop that ends when no point moves.
 
 The initial centers are those of k-means++ (D. Arthur and S. Vassilvitskii, 2007). The whole
-algorithm is one compiled program."""
+algorithm is one compiled program.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@ The inner problem is ridge regression with a strength for each feature. Gradient
 in an `mx.while_loop` that ends when the gradient is small. The number of iterations is known only
 at run time, and changes with the strengths. The outer problem is to choose the strengths so that
 the error on other data is small. Its gradient is `mx.grad` through that loop, which JAX does not
-support. It is compared with finite differences and with the implicit function theorem."""
+support. It is compared with finite differences and with the implicit function theorem.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 The network and the optimizer are JAX code, and run unchanged inside `mx.jit` and
 `mx.value_and_grad`. The results of the same steps in JAX are printed beside minixla's. Finally,
-NumPy evaluates the trained network in double precision, without XLA."""
+NumPy evaluates the trained network in double precision, without XLA.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 The planet's position follows from Kepler's equation, E - e sin E = M, solved with Newton's method
 in a `while` loop. The number of iterations depends on the data, so JAX has no reverse derivative of
 this loop. `jax.value_and_grad` of a minixla function uses minixla's rules, also inside JAX. The
-gradient is printed beside that of the implicit function theorem, in JAX."""
+gradient is printed beside that of the implicit function theorem, in JAX.
+"""
 
 from __future__ import annotations
 

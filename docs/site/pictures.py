@@ -1,4 +1,4 @@
-"""Draws a program on its way from Python to text: the library makes the pictures itself."""
+"""Draw a program on its way from Python to StableHLO text, with the library's own drawings."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from minixla.tools.drawing import html_of
 
 
 def loss(w, x):
-    """The program of the pictures."""
+    """Compute the loss whose graphs are drawn."""
     return (np.tanh(x @ w) ** 2).sum()
 
 
 def write(folder: Path) -> None:
-    """Writes what the page on how it works shows: pictures and the text."""
+    """Write the drawings and the text of the page *How it works*."""
     arguments = numpy.ones((3, 2), "f4"), numpy.ones((4, 3), "f4")
     forward = mx.make_graph(loss)(*arguments)
     both = mx.make_graph(mx.value_and_grad(loss))(*arguments)
