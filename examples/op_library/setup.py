@@ -19,7 +19,7 @@ class BuildWithKernels(build_py):
 
 
 class Compiled(Distribution):
-    """A wheel for this platform alone."""
+    """A wheel for one platform."""
 
     def has_ext_modules(self) -> bool:
         return True

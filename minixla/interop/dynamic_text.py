@@ -190,8 +190,8 @@ class _Function:
         return None if operation in _OPAQUE else [_dynamic(line)]
 
     def _composite(self, match: re.Match[str]) -> list[str]:
-        # The types of a composite must equal those of its decomposition, which may differ by what
-        # is known of a size; a call may be refined.
+        # The types of a composite must equal those of its decomposition, also while sizes are
+        # refined one by one. Those of a call need not.
         indent, results, operands, function, types = match.groups()
         return [_dynamic(f"{indent}{results} = func.call {function}({operands}) : {types}")]
 

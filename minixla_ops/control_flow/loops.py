@@ -169,11 +169,11 @@ def _differing(test: Graph, step: Graph, batched: Flags, size: int) -> tuple[Fla
 def _loop_of_elements(
     condition: Graph, body: Graph, flags: Flags, size: int
 ) -> tuple[While, Graph]:
-    """Return the loop of a batch whose elements stop at different times, from one's programs.
+    """Build the loop of a batch whose elements stop at different times.
 
-    Two values stand before the others: which elements are active, and the number of the first
-    active one, or the number of elements if there is none. So the condition only compares a number,
-    and both are computed once per iteration. The second result is their program for the first time.
+    It carries two more values in front: which elements are active, and the index of the first
+    active one, or the batch size if all have stopped. So each iteration evaluates `condition` once.
+    The second result is the program that computes these values from the others.
     """
     places = in_front(flags)
     test, step = over_batch(condition, places, size, (0,)), over_batch(body, places, size, places)
@@ -212,7 +212,7 @@ def choose(holds: Array, on_true: Array, on_false: Array) -> Array:
 
 
 def first_active(active: Array) -> Array:
-    """Return the number of the first batch element marked in `active`; their count if none is."""
+    """Return the index of the first batch element marked in `active`, else the batch size."""
     batch = array_shape(active).dimensions
     size = prod(batch)
     count = np.int32(size)

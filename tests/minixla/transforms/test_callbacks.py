@@ -109,7 +109,7 @@ def test_a_derivative_needs_a_rule():
     )
     np.testing.assert_allclose(mx.grad(lambda x: function(x).sum())(X), 2 * np.cos(X), rtol=1e-6)
     for transform in (mx.grad, lambda f: mx.jit(mx.grad(f))):
-        with pytest.raises(DerivativeError, match="pure_callback: the operation has no derivative:"):
+        with pytest.raises(DerivativeError, match="pure_callback: the operation has no derivative"):
             transform(lambda x: called(x)["sin"].sum())(X)
 
 

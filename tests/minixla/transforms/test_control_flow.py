@@ -404,7 +404,7 @@ ERRORS = {
     "cond, shapes": (
         lambda x: mx.cond(x[0] > 0, identity, lambda x: x[:2], x),
         mx.ShapeError,
-        ["the branches must return the same shape for the result", "true_fun: f64[5]", "false_fun: f64[2]"],
+        ["return the same shape for the result", "true_fun: f64[5]", "false_fun: f64[2]"],
     ),
     "cond, structures": (
         lambda x: mx.cond(x[0] > 0, identity, lambda x: (x, x), x),

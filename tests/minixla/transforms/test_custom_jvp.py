@@ -447,7 +447,7 @@ def test_a_rule_whose_result_is_another():
 def test_a_rule_that_is_not_linear():
     function = with_rule(lambda p, t: (p[0], t[0] * t[0]))
     assert mx.jvp(function, (1.0,), (3.0,))[1] == 9
-    with pytest.raises(DerivativeError, match="mul: a jvp rule applies the operation to a tangent,"):
+    with pytest.raises(DerivativeError, match="mul: a jvp rule applies the operation to a tangent"):
         mx.grad(function)(1.0)
 
 
