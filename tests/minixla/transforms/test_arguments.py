@@ -96,7 +96,11 @@ WRONG = [
 def test_wrong_axes(axes):
     with pytest.raises(TransformError) as caught:
         flatten_prefix("vmap", "in_axes", TREE, axes)
-    for phrase in ("vmap: in_axes does not match the structure", f"in_axes = {axes!r}", "PyTreeDef"):
+    for phrase in (
+        "vmap: in_axes does not match the structure",
+        f"in_axes = {axes!r}",
+        "PyTreeDef",
+    ):
         assert phrase in str(caught.value)
 
 

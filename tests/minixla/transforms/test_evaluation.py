@@ -229,7 +229,9 @@ def test_inside_a_transformation_there_are_no_numbers(name):
 
 
 def test_reading_a_traced_value_inside():
-    with pytest.raises(LeakedTracerError, match="outside its transformation, which is still active"):
+    with pytest.raises(
+        LeakedTracerError, match="outside its transformation, which is still active"
+    ):
         mx.grad(lambda x: mx.reference(lambda: x * 2.0)())(1.0)
 
 

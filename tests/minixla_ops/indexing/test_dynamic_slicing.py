@@ -328,7 +328,7 @@ REJECTED = {
         lambda x, i, j: ops.dynamic_slice(x, [i, j], (1, 1)), [X, ONE, np.uint8(1)], "u8[]",
     ),
     "dynamic_slice C1 int": (
-        lambda x, i: ops.dynamic_slice(x, [i, -1], (1, 1)), [X, np.uint8(1)], "the same integer type",
+        lambda x, i: ops.dynamic_slice(x, [i, -1], (1, 1)), [X, np.uint8(1)], "same integer type",
     ),
     "dynamic_slice C2 count": (
         lambda x, i: ops.dynamic_slice(x, [i, i], (1,)), [X, ONE], "1 dimensions",
