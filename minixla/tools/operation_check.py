@@ -62,13 +62,15 @@ def check_op(
         assert report.ok, report
 
     The checks cover:
+
     - the shape rule, against the arrays that the reference returns;
-    - the kernel of the platform, and kernels of other platforms that are functions of traced
-    values; - eager and jitted calls, and calls inside JAX, inside `scan`, and under `pmap`; -
-    `vmap` over all operands, over each operand, and with the values at each position of the batch;
-    - the StableHLO text, read again; - first derivatives in both modes, in all these ways and
-    against finite differences; - second derivatives against differences; and - the sharding rule,
-    if one is stated, against the reference's results for blocks.
+    - the kernel of the platform, and kernels of other platforms that are functions of traced values;
+    - eager and jitted calls, and calls inside JAX, inside `scan`, and under `pmap`;
+    - `vmap` over all operands, over each operand, and with the values at each position of the batch;
+    - the StableHLO text, read again;
+    - first derivatives in both modes, in all these ways and against finite differences;
+    - second derivatives against differences; and
+    - the sharding rule, if one is stated, against the reference's results for blocks.
 
     Args:
         op: the result of `register_op` or `custom_op`, a class of operation, or a builder.

@@ -216,7 +216,7 @@ TOOLS = {
     "cost, platform": (lambda bad: mx.cost(mx.numpy.tanh, X, platform=bad), "is no platform"),
     "cross_check, against": (
         lambda bad: mx.cross_check(mx.numpy.tanh, X, against=bad),
-        "instead of a function",
+        "expected a function",
     ),
     "cross_check, evaluators": (
         lambda bad: mx.cross_check(mx.numpy.tanh, X, evaluators=bad),
@@ -298,7 +298,7 @@ KINDS = {
     ),
     "custom_vjp, bwd": (
         lambda bad: mx.custom_vjp(_total).defvjp(lambda x, y: (x, y), bad),
-        "instead of a function",
+        "expected a function",
     ),
     "debug_nans, enabled": (lambda bad: mx.debug_nans(bad), "enabled is True or False"),
     "from_jax, static_argnames": (
@@ -363,7 +363,7 @@ KINDS = {
     ),
     "switch, branches": (
         lambda bad: mx.switch(0, bad, X),
-        "branches is a sequence of functions|instead of a function",
+        "branches is a sequence of functions|expected a function",
     ),
 }
 # What is of none of these kinds.

@@ -90,7 +90,7 @@ def test_no_memory_is_our_error_everywhere(way, name):
 
 @pytest.mark.parametrize("way", [mx.reference, mx.jit], ids=lambda way: way.__name__)
 def test_no_memory_for_a_product_is_our_error(way):
-    with pytest.raises(mx.SizeError, match="there is not enough memory"):
+    with pytest.raises(mx.SizeError, match="not enough memory"):
         way(lambda: outer(2**24))()
 
 

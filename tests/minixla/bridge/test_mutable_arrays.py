@@ -152,7 +152,7 @@ REF = jax.new_ref(jnp.zeros(3))
             mx.UnsupportedError,
             "as an argument",
         ),
-        (lambda: mx.vmap(lambda r: r[...])(REF), mx.ShapeError, "only mx.jit takes"),
+        (lambda: mx.vmap(lambda r: r[...])(REF), mx.ShapeError, "Only mx.jit"),
         (lambda: ops.neg(REF), mx.ShapeError, "mutable array"),
     ],
     ids=["read in make_graph", "read in scan", "written in grad", "mapped", "an operand"],

@@ -56,7 +56,7 @@ def test_the_branch_of_another_platform(name, platform, number):
 
 def test_no_branch_for_a_platform():
     function = mx.jit(lambda x: lax.platform_dependent(x, cpu=jnp.sin, tpu=jnp.cos))
-    with pytest.raises(mx.UnsupportedError, match="no branch for the platform cuda"):
+    with pytest.raises(mx.UnsupportedError, match="no branch matches the platform cuda"):
         function.trace(X).lower(lowering_platforms=("cuda",))
 
 

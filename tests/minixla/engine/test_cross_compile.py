@@ -59,7 +59,7 @@ def test_names_that_are_no_platforms(name):
 def test_missing_packages_are_named_with_what_to_install(name, tmp_path, monkeypatch):
     monkeypatch.setenv("MINIXLA_FAR", str(tmp_path))
     platform = platform_named(name)._replace(topology="1x1" if name == "gpu" else "4x4")
-    with pytest.raises(TransformError, match="the compiler for tpu") as caught:
+    with pytest.raises(TransformError, match="the compiler for ") as caught:
         compile_for(platform, exported_for(platform, mx.jit(lambda x: x + 1), [X]))
     assert "pip install" in str(caught.value)
     assert "MINIXLA_FAR" in str(caught.value)

@@ -217,7 +217,11 @@ REFUSED = {
         TransformError,
         "axis 2 for a result of rank 1",
     ),
-    "mapped to devices": (lambda: mx.pmap(next_key)(KEY), TransformError, "Pass an axis"),
+    "mapped to devices": (
+        lambda: mx.pmap(next_key)(KEY),
+        TransformError,
+        "which the argument lacks",
+    ),
     "scanned": (lambda: mx.scan(lambda c, k: (c, k), 0, KEY), ShapeError, "must all have axis 0"),
     "differentiated": (lambda: mx.grad(lambda k: 1.0)(KEY), DerivativeError, "has no gradient"),
     "computed with": (lambda: mx.jit(mx.numpy.sin)(KEY), ShapeError, "key<fry>"),

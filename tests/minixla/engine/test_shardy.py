@@ -103,8 +103,8 @@ def test_functions_are_gone_over_without_threads():
         ("sdy-close-shardings{a=1}", "sdy-close-shardings: there is no option 'a'.*has no options"),
         ("sdy-basic-propagate{keep-sharding-rules}", "cannot be ''.*Give one of true, false"),
         ("sdy-aggressive-propagate{propagation-strategy=no}", "basic-then-aggressive"),
-        ("func.func(cse)", r"'func.func\(cse\)' is no pass.*NAME{OPTION=VALUE ...}"),
-        ("sdy-basic-propagate{", "'sdy-basic-propagate{' is no pass with options"),
+        ("func.func(cse)", r"'func.func\(cse\)' is not a pass.*NAME{OPTION=VALUE ...}"),
+        ("sdy-basic-propagate{", "'sdy-basic-propagate{' is not a pass with options"),
     ],
 )
 def test_a_pass_that_is_none(pipeline, message):
@@ -140,13 +140,13 @@ def _group(name, number):
         (
             PROGRAM.replace("  return", _group("x", 0) + _group("x", 1) + "  return"),
             "sdy-basic-propagate",
-            "Shardy dies of the program: it gives up, or needs too much memory.\n"
+            "Shardy crashes on the program: it gives up, or needs too much memory.\n"
             "  LLVM ERROR: Value can only map to one sharding group id after import",
         ),
         (
             PROGRAM.replace("@mesh, [", 'mesh<["p"=2]>, ['),
             "sdy-basic-propagate",
-            "sdy-basic-propagate: Shardy dies of the program: it reads memory that it does not",
+            "sdy-basic-propagate: Shardy crashes on the program: it reads memory that it does not",
         ),
         ("\0", "", "line 1, column 1: a null character"),
         ("\ud800", "", "line 1, column 1: half of a surrogate pair"),

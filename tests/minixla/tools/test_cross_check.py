@@ -186,7 +186,7 @@ def test_what_cannot_be_checked():
     placed = mx.jit(lambda x: x * 2, in_shardings=place)
     with pytest.raises(mx.TransformError, match="device_placement runs on several devices"):
         mx.cross_check(lambda x: placed(x), random(1, 3))
-    with pytest.raises(mx.TransformError, match="instead of a function"):
+    with pytest.raises(mx.TransformError, match="expected a function"):
         mx.cross_check(3, random(3))
     with pytest.raises(mx.TransformError, match="differ in number, type or shape"):
         mx.cross_check(mnp.sin, random(3), against=lambda x: (x, x))

@@ -102,7 +102,7 @@ ERRORS = {
     "shard_map": (lambda: mapped(P())(TEXT, X), "argument p['down'] of type str"),
     "in_shardings, pieces": (
         lambda: sharded().shardings(THREE, X),
-        "dimension 0 of argument p['down'], of size 3, has no 2 equal pieces",
+        "dimension 0 of argument p['down'], of size 3, cannot be split into 2 equal pieces",
     ),
     "in_shardings, rank": (
         lambda: mx.jit(loss, mesh=MESH, in_shardings=RANK).shardings(PARAMETERS, X),

@@ -429,7 +429,7 @@ ERRORS = {
     "while, condition": (
         lambda x: mx.while_loop(lambda c: c, identity, x),
         mx.ShapeError,
-        ["while_loop: cond_fun must return one boolean scalar", "it gives f64[5]"],
+        ["while_loop: cond_fun must return one boolean scalar", "it returns f64[5]"],
     ),
     "while, shape": (
         lambda x: mx.while_loop(lambda c: c[0] < 1, lambda c: c[:1], x),
@@ -509,7 +509,7 @@ ERRORS = {
     "scan, scalar": (
         lambda x: mx.scan(lambda c, y: (c, y), x, x[0]),
         mx.ShapeError,
-        ["the arrays of xs must all have axis 0", "xs: f64[]", "let f read other values"],
+        ["the arrays of xs must all have axis 0", "xs: f64[]", "let f capture other values"],
     ),
     "scan, no length": (
         lambda x: mx.scan(lambda c, y: (c, y), x, None),

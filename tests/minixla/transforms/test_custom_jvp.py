@@ -259,7 +259,7 @@ def test_arguments_that_are_not_differentiated_by_name(numbers, names):
 
 def test_names_must_be_those_of_parameters():
     for name in ("m", "flag"):
-        with pytest.raises(TransformError, match=f"names '{name}', which is no positional"):
+        with pytest.raises(TransformError, match=f"has '{name}', which is not a positional"):
             mx.custom_jvp(lambda x, n, *, flag=True: x, nondiff_argnames=name)
 
 
@@ -414,15 +414,15 @@ def with_rule(rule, function=lambda x: x * 2.0):
 
 WRONG_RULES = [
     (lambda p, t: t[0], "returned an invalid result", "a pair (result, tangent)"),
-    (lambda p, t: (p[0], t[0], 1), "returned an", "it returned tuple"),
-    (lambda p, t: None, "returned an", "it returned NoneType"),
-    (lambda p, t: (p[0], (t[0],)), "a tangent of another structure", "PyTreeDef((*,))"),
-    (lambda p, t: ((p[0],), t[0]), "a tangent of another structure", "PyTreeDef((*,))"),
-    (lambda p, t: ([p[0]] * 2, t[0]), "a tangent of another structure", "PyTreeDef([*, *])"),
-    (lambda p, t: (p[0], mnp.stack([t[0]] * 2)), "tangent 0 does not", "tangent 0: f32[2]"),
-    (lambda p, t: (p[0], t[0].astype(int)), "tangent 0 does not", "tangent 0: s32[]"),
-    (lambda p, t: (p[0], t[0].astype(np.float16)), "tangent 0 does not", "tangent 0: f16[]"),
-    (lambda p, t: (p[0].astype(int), t[0]), "tangent 0 does not", "value: s32[]"),
+    (lambda p, t: (p[0], t[0], 1), "returned an invalid result", "it returned tuple"),
+    (lambda p, t: None, "returned an invalid result", "it returned NoneType"),
+    (lambda p, t: (p[0], (t[0],)), "a tangent with the structure", "PyTreeDef((*,))"),
+    (lambda p, t: ((p[0],), t[0]), "a tangent with the structure", "PyTreeDef((*,))"),
+    (lambda p, t: ([p[0]] * 2, t[0]), "a tangent with the structure", "PyTreeDef([*, *])"),
+    (lambda p, t: (p[0], mnp.stack([t[0]] * 2)), "tangent 0 does not match", "tangent 0: f32[2]"),
+    (lambda p, t: (p[0], t[0].astype(int)), "tangent 0 does not match", "tangent 0: s32[]"),
+    (lambda p, t: (p[0], t[0].astype(np.float16)), "tangent 0 does not match", "tangent 0: f16[]"),
+    (lambda p, t: (p[0].astype(int), t[0]), "tangent 0 does not match", "value: s32[]"),
 ]
 
 

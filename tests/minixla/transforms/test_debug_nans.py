@@ -78,7 +78,7 @@ def test_forward(name):
 REVERSE = {
     "grad": (mx.grad, X, "sqrt: its reverse derivative produces a NaN from a cotangent"),
     "vmap-grad": (mx.vmap(mx.grad(rooted)), ROWS, "sqrt: its reverse derivative produces a NaN"),
-    "reference": (lambda f: mx.reference(mx.grad(f)), X, "sqrt: its reverse derivative"),
+    "reference": (lambda f: mx.reference(mx.grad(f)), X, "sqrt: its reverse derivative produces"),
     "jit-grad": (lambda f: mx.jit(mx.grad(f)), X, "operands without any, in the reverse"),
     "grad-jit": (lambda f: mx.grad(mx.jit(f)), X, "in the reverse derivative of sqrt"),
     "grad-jit-jit": (lambda f: mx.grad(mx.jit(mx.jit(f))), X, "in the reverse derivative of sqrt"),
@@ -338,7 +338,7 @@ def test_operators_of_jax_arrays():
         return (x - 1) / (x - 1)
 
     message = found(function)
-    assert message.startswith("div: it produces a NaN of operands that have none")
+    assert message.startswith("div: it produces a NaN from operands without any")
     assert line(function) in message
 
 
@@ -354,7 +354,7 @@ def test_infinities():
         assert message.startswith("div: it produces an infinity from operands without any")
         assert "mx.debug_infs(False)" in message
     message = found(mx.grad(mnp.sqrt), np.float32(0), check=mx.debug_infs, error=mx.InfinityError)
-    assert message.startswith("sqrt: its reverse derivative an infinity")
+    assert message.startswith("sqrt: its reverse derivative produces an infinity")
     with mx.debug_infs():
         assert np.isnan(mnp.sqrt(np.float32(-1)))
         assert mnp.exp(np.float32(-np.inf)) == 0

@@ -397,10 +397,10 @@ def test_graphs_with_prints():
 
 
 WRONG_FORMATS = [
-    (("{} {}", 1), "there is no argument for a field"),
+    (("{} {}", 1), "a field has no argument"),
     (("{}", 1, 2), "no field shows argument 1"),
     (("x = 3.0", 1), "no field shows argument 0"),
-    (("{name}", 1), "there is no argument for a field: 'name'"),
+    (("{name}", 1), "a field has no argument: 'name'"),
     (("{", 1), "Single '{' encountered"),
     ((3, 1), "not an f-string"),
 ]

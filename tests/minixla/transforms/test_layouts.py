@@ -137,7 +137,7 @@ def test_a_specification_takes_the_mesh_in_force():
     with jax.set_mesh(MESH):
         found = mx.jit(lambda x: inner(x))(X)
     assert found.sharding.is_equivalent_to(PARTS, 1)
-    with pytest.raises(TransformError, match="jit: no mesh of devices"):
+    with pytest.raises(TransformError, match="no mesh of devices"):
         mx.jit(lambda x: inner(x))(X)
 
 
@@ -166,7 +166,7 @@ def test_donation_inside_a_program_changes_nothing_as_in_jax():
 REFUSED = {
     "on one device, in a loop": (
         lambda x: mx.fori_loop(0, 2, lambda _, c: on_device(c), x),
-        ["a loop or branch cannot", "the jit around the loop"],
+        ["a loop or branch cannot contain", "the jit around the loop"],
     ),
     "another structure": (
         lambda x: mx.jit(lambda x: x, out_shardings=(PARTS, PARTS))(x),
@@ -174,7 +174,7 @@ REFUSED = {
     ),
     "by name": (
         lambda x: laid_out(x=x),
-        ["in_shardings does not", "by name: x", "by position"],
+        ["in_shardings does not", "keywords: x", "by position"],
     ),
     "something else": (
         lambda x: mx.jit(lambda x: x, out_shardings=Format(Layout((0,)), PARTS))(x),
@@ -298,7 +298,7 @@ def test_programs_of_two_meshes_of_other_orders_are_refused():
 
 # What is wrong with a constraint or a mesh, and what the error says.
 WRONG = {
-    "no mesh": (lambda x: mx.sharding.constrain(x, P("a")), "jit: no mesh of devices"),
+    "no mesh": (lambda x: mx.sharding.constrain(x, P("a")), "no mesh of devices"),
     "unknown axis": (
         lambda x: mx.sharding.constrain(x, P("c"), mesh=GRID),
         'axis "c" is unknown',
@@ -356,7 +356,9 @@ def test_arguments_and_results_without_equal_pieces():
             with pytest.raises(ShardingError) as caught:
                 call(x)
             message = str(caught.value)
-            assert f"dimension 0 of {name}, of size 6, has no 4 equal pieces" in message
+            assert (
+                f"dimension 0 of {name}, of size 6, cannot be split into 4 equal pieces" in message
+            )
             assert f"{name}: f32[6,2]" in message
             assert "pad it, or use other axes" in message
             assert "test_layouts.py" in message

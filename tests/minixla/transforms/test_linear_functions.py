@@ -112,7 +112,7 @@ def test_wrong_cotangents_are_refused_after_a_crossing():
     pullback = mx.jit(MAKERS["vjp"])(X)
     with pytest.raises(mx.TransformError, match="does not match it"):
         pullback(X[:2])
-    with pytest.raises(mx.TransformError, match="another structure"):
+    with pytest.raises(mx.TransformError, match="the structure"):
         pullback((X, X))
 
 

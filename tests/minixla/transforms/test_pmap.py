@@ -358,15 +358,15 @@ ERRORS = {
     ),
     "no such axis": (
         lambda: mx.pmap(lambda x: x, in_axes=3)(Y),
-        ["in_axes maps axis 3 of an argument that has no such axis", "f32[4,8,3]"],
+        ["in_axes maps axis 3, which the argument lacks", "f32[4,8,3]"],
     ),
     "a scalar": (
         lambda: mx.pmap(lambda x, y: x)(Y, 1.0),
-        ["in_axes maps axis 0 of an argument that has no such axis"],
+        ["in_axes maps axis 0, which the argument lacks"],
     ),
     "no such axis in the result": (
         lambda: mx.pmap(lambda x: x.sum(), out_axes=1)(Y),
-        ["out_axes has axis 1 for a result of rank 1", "Give an axis in [-1, 1), or None."],
+        ["out_axes has axis 1 for a result of rank 1", "an axis in [-1, 1), or None."],
     ),
     "a tree that does not fit": (
         lambda: mx.pmap(lambda x, y: x, in_axes=(0,))(Y, Y),
@@ -392,7 +392,7 @@ ERRORS = {
         lambda: mx.pmap(lambda x: mx.psum(x, "i"))(Y),
         ["psum: the axis name 'i' is not bound", "bound here: none"],
     ),
-    "no function": (lambda: mx.pmap(Y), ["pmap: it was given ndarray instead of a function"]),
+    "no function": (lambda: mx.pmap(Y), ["pmap: expected a function, got ndarray"]),
 }
 
 

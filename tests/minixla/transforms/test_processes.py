@@ -130,10 +130,10 @@ def test_our_function_in_shard_map(results):
 
 def test_errors(results):
     phrases = [
-        "pmap: devices of other processes cannot take part in a program that JAX traces",
-        "pmap: the reference has no members of other processes",
-        "the mapped axis has 2 members, but there are 1 devices of process 1",
-        "pmap: the devices of one process do not stand together",
+        "pmap: a program that JAX traces cannot use devices of other processes",
+        "pmap: the reference evaluator has no values of other processes",
+        "the mapped axis has size 2, but there are 1 devices of process 1",
+        "pmap: the devices of one process must be consecutive",
     ]
     for each in results:
         for message, phrase in zip(each["errors"], phrases, strict=True):

@@ -225,7 +225,7 @@ def test_rejected(operands, phrases):
             {"output_offsets": indices(1, 0)},
             r"\(1, 0\) writes rows that another update has",
         ),
-        ({"recv_sizes": indices(1, 2)}, r"recv_sizes says 2 rows where \(1, 0\) sends 1"),
+        ({"recv_sizes": indices(1, 2)}, r"recv_sizes has 2 rows, but \(1, 0\) sends 1"),
     ],
 )
 def test_undefined_results_are_errors(changes, phrase):

@@ -465,13 +465,13 @@ WINDOW = ((2, 2), (2, 2), "VALID")
             "C6",
             ShapeError,
             lambda x, s: ops.select_and_scatter(x, ops.add, *WINDOW, s, 0.0, ops.add),
-            ["select has the wrong signature", ": (f32[], f32[]) -> (f32[])", "-> (pred[])"],
+            ["select has the wrong signature", "(f32[], f32[]) -> (f32[])", "-> (pred[])"],
         ),
         (
             "C7",
             ShapeError,
             lambda x, s: ops.select_and_scatter(x, ops.ge, *WINDOW, s, 0.0, ops.ge),
-            ["scatter has the wrong signature", ": (f32[], f32[]) -> (pred[])"],
+            ["scatter has the wrong signature", "(f32[], f32[]) -> (pred[])"],
         ),
     ],
 )

@@ -95,8 +95,12 @@ def test_rejected():
     check_rejected(
         product, [a.T, taus], ShapeError, "(C1) a must have at least as many rows as columns"
     )
-    check_rejected(product, [a, np.ones((1, 2))], ShapeError, "(C2) a and taus differ in type")
-    check_rejected(product, [a, taus.astype(np.float32)], ShapeError, "(C2) a and taus differ")
+    check_rejected(
+        product, [a, np.ones((1, 2))], ShapeError, "(C2) a and taus must have equal types"
+    )
+    check_rejected(
+        product, [a, taus.astype(np.float32)], ShapeError, "(C2) a and taus must have equal"
+    )
     check_rejected(product, [a, np.ones(3)], ShapeError, "(C2) there are more reflections than")
 
 

@@ -213,7 +213,7 @@ def test_a_stack_that_is_split_over_devices_stays_split():
 def test_rejected():
     for a, phrase in (
         (np.zeros(3), "a must be a matrix"),
-        (np.eye(2, dtype=np.int32), "s32 is not one of f32, f64, c64, c128"),
+        (np.eye(2, dtype=np.int32), "must be one of f32, f64, c64, c128, not s32"),
     ):
         check_rejected(lambda a: ops.svd(a), [a], ShapeError, "svd: (C1)", phrase)
     check_rejected(lambda a: ops.svd(a, 2), [np.eye(2)], AttributeValueError, "full_matrices")

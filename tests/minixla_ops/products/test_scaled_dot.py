@@ -202,7 +202,7 @@ def test_rejected():
         [x.astype(np.int8), s, y.astype(np.int8), t],
         "lhs must have a floating-point type, not s8",
     )
-    check("C8", [x, s, y, t.astype(np.int32)], "rhs_scale is of type s32")
+    check("C8", [x, s, y, t.astype(np.int32)], "rhs_scale must have a floating-point type, not s32")
     check("C8", [x.astype(np.complex64), s, y.astype(np.complex64), t], "c64")
     for sizes in ((2, 3), (2,), (2, 16), (2, 8, 1), (0, 8)):
         check("C9", [x, np.ones(sizes, np.float32), y, t], "sizes of lhs_scale")

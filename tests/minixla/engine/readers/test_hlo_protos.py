@@ -139,7 +139,7 @@ def test_negative_zero_keeps_its_sign_and_strings_stay():
 
 
 def test_what_xla_would_make_up_or_die_of_is_refused():
-    with pytest.raises(RuntimeError, match=r"parsing 10:.*numbers are left out within a constant"):
+    with pytest.raises(RuntimeError, match=r"parsing 10:.*numbers are omitted inside a constant"):
         translated(module("ROOT c = (f32[2], f32[]) constant(({...}, 1))"))
     body = 'x = f32[2] parameter(0)\nROOT r = f32[2] custom-call(x), custom_call_target="\\377"'
     with pytest.raises(UnicodeDecodeError):
