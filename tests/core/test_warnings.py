@@ -78,7 +78,7 @@ def test_a_warning_is_shown_once_for_each_line():
 def test_a_warning_may_be_an_error():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(UserWarning, match="float64 was asked for"):
+        with pytest.raises(UserWarning, match="float64 was requested"):
             mnp.zeros(2, "float64")
         with pytest.raises(DeprecationWarning, match="old"):
             warn("old", DeprecationWarning)

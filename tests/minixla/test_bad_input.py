@@ -224,7 +224,7 @@ TOOLS = {
     ),
     "explore, overlays": (
         lambda bad: mx.explore(mx.numpy.tanh, X, overlays=bad, path="x.json"),
-        "overlays is a list of some of |no overlay is <object",
+        "overlays is a list of some of |overlay <object object at .*> is unknown",
     ),
     "explore, path": (lambda bad: mx.explore(mx.numpy.tanh, X, path=bad), "path is a path, or "),
     "export, platforms": (

@@ -97,7 +97,7 @@ def test_functions_are_gone_over_without_threads():
 @pytest.mark.parametrize(
     ("pipeline", "message"),
     [
-        ("sdy-foo", "pass 'sdy-foo' does not exist.*There are sdy-import-pipeline, sdy-lift.*-dce"),
+        ("sdy-foo", "there is no pass 'sdy-foo'.*There are sdy-import-pipeline, sdy-lift.*-dce"),
         ("sdy-basic-propagation", r"Did you mean sdy-basic-propagate\? There are"),
         ("sdy-basic-propagate{a=1}", "no option 'a'.*Its options are keep-sharding-rules, "),
         ("sdy-close-shardings{a=1}", "sdy-close-shardings: there is no option 'a'.*has no options"),
