@@ -97,11 +97,11 @@ def test_functions_are_gone_over_without_threads():
 @pytest.mark.parametrize(
     ("pipeline", "message"),
     [
-        ("sdy-foo", "there is no pass 'sdy-foo'.*There are sdy-import-pipeline, sdy-lift.*-dce"),
-        ("sdy-basic-propagation", r"Did you mean sdy-basic-propagate\? There are"),
-        ("sdy-basic-propagate{a=1}", "no option 'a'.*Its options are keep-sharding-rules, "),
-        ("sdy-close-shardings{a=1}", "sdy-close-shardings: there is no option 'a'.*has no options"),
-        ("sdy-basic-propagate{keep-sharding-rules}", "cannot be ''.*Give one of true, false"),
+        ("sdy-foo", "unknown pass 'sdy-foo'.*The passes are sdy-import-pipeline, sdy-lift.*-dce"),
+        ("sdy-basic-propagation", r"Did you mean sdy-basic-propagate\? The passes are"),
+        ("sdy-basic-propagate{a=1}", "unknown option 'a'.*Its options are keep-sharding-rules, "),
+        ("sdy-close-shardings{a=1}", "sdy-close-shardings: unknown option 'a'.*has no options"),
+        ("sdy-basic-propagate{keep-sharding-rules}", "cannot be ''.*Pass one of true, false"),
         ("sdy-aggressive-propagate{propagation-strategy=no}", "basic-then-aggressive"),
         ("func.func(cse)", r"'func.func\(cse\)' is not a pass.*NAME{OPTION=VALUE ...}"),
         ("sdy-basic-propagate{", "'sdy-basic-propagate{' is not a pass with options"),
@@ -188,5 +188,5 @@ def test_the_page_lists_every_pass():
         options = with_options("", row.options).strip("{}").split()
         listed = ", ".join(f"`{each.removesuffix('=')}`" for each in options)
         rows.append(f"| `{name}` | {over} | {listed} | {row.meaning} |")
-    page = (Path(__file__).parents[3] / "docs" / "shardy_passes.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "sharding.md").read_text()
     assert "\n".join(rows) in page
