@@ -21,9 +21,10 @@ ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture(autouse=True)
-def as_users_have_it(monkeypatch):
+def as_users_have_it(monkeypatch, tmp_path):
     """The examples can be imported, and numbers are of 32 bits."""
     monkeypatch.syspath_prepend(ROOT / "examples")
+    monkeypatch.setenv("MINIXLA_PICTURES", str(tmp_path))
     with jax.enable_x64(False):
         yield
 

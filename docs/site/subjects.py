@@ -64,7 +64,8 @@ SUBJECTS: dict[str, list[tuple[str, str, str]]] = {
         (
             "Indexing",
             "taking",
-            "c_ r_ s_ index_exp choose diag_indices diag_indices_from diagonal fill_diagonal "
+            "c_ r_ s_ index_exp choose diag_indices diag_indices_from "  # language: names
+            "diagonal fill_diagonal "
             "mask_indices place put put_along_axis ravel_multi_index take_along_axis tril "
             "tril_indices "
             "tril_indices_from triu triu_indices triu_indices_from unravel_index newaxis piecewise "

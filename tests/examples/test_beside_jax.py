@@ -71,7 +71,9 @@ LONG = ("gaussian_process", "neural_ode", "variational_autoencoder", "transforme
 @pytest.mark.parametrize(
     "name", [pytest.param(x, marks=[pytest.mark.full] if x in LONG else []) for x in ROWS]
 )
-def test_the_same_numbers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_numbers(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.syspath_prepend(EXAMPLES)
+    monkeypatch.setenv("MINIXLA_PICTURES", str(tmp_path))
     arguments, is_right, tolerance = ROWS[name]
     ours = run(name, arguments)
     kind = _WithDerivatives if name == "neural_ode" else _AsMinixla

@@ -188,21 +188,21 @@ def measured(name: str, kind: str, run: Any = None) -> list[np.ndarray]:
 
 _HEAD = """## Derivatives
 
-Bounds for the value and two derivatives of functions of one number, compared with values of higher
-precision at up to 150 operands of both signs: 0, powers of 2 from the least normal number to the
-largest, numbers next to 1, and numbers at which formulas change. Errors are in ULP of the true
-result. Where a result or a derivative is infinite, higher derivatives are not compared. Absolute
-errors below 128 times the least normal number are ignored, since XLA:CPU flushes denormal numbers
-to zero. Processors with and without AVX-512 round differently in a few places: the second
-derivatives of `arccosh` in f64, `i0e` and `i1e` in f32. The bounds hold for both. `of 2` and the
-like name the constant operand.
+The table shows bounds for the value and two derivatives of functions of one number. They are
+compared with values of higher precision at up to 150 operands of both signs: 0, powers of 2 from
+the least normal number to the largest, numbers next to 1, and numbers at which formulas change.
+Errors are in ULP of the true result. If a result or a derivative is infinite, higher derivatives
+are not compared. Absolute errors below 128 times the least normal number are ignored, because
+XLA:CPU flushes subnormal numbers to zero. Processors with and without AVX-512 round differently in
+a few places: the second derivatives of `arccosh` in f64, `i0e` and `i1e` in f32. The bounds hold
+for both. `of 2` and similar suffixes name the constant operand.
 
 Near a zero of a value or derivative, errors are in ULP of one of these numbers if the result is
 smaller:
 {least}.
 
-Where a derivative is infinite or one-sided, the result is its limit if there is one (`sqrt`,
-`cbrt`, `log`, `entr` at 0, `arcsin` at 1), else JAX's result (0 for `i0e` and `hypot` at 0).
+If a derivative is infinite or one-sided, the result is its limit: `sqrt`, `cbrt`, `log`, `entr` at
+0, `arcsin` at 1. Without a limit, it is JAX's result: 0 for `i0e` and `hypot` at 0.
 """
 
 

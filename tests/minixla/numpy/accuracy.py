@@ -304,33 +304,41 @@ def measure() -> Iterator[str]:
 
 # The page.
 
-_HEAD = """# How accurate mx.numpy's functions are
+_HEAD = """# Accuracy
 
-Element-wise functions come first, then those of whole arrays and special functions, each with what
-was measured. Derivatives come last.
+This page lists error bounds of element-wise functions, functions of whole arrays, special
+functions, and derivatives.
 
-The greatest error of each element-wise function, in ULP: steps between neighbouring values of the
-type, at the true result. 0 is exact, 0.51 correctly rounded. The truth is NumPy's function of long
-doubles, whose own error is some thousandth of an ULP of f64. Operands are all values of f16 and
-bf16, and in wider types some 40,000, or 80,000 complex ones: zeros of both signs, denormal numbers,
-the largest ones, infinities and NaN in every combination, both sides of branch cuts, the
-neighbourhoods of 1, -1, i, -i and of poles, and random numbers of every exponent. In f32
-and f64 several times as many showed no more; at yet others an error may be a little larger.
+The tables show the greatest error of each element-wise function in ULP. One ULP is the distance
+between neighbouring values of the type at the true result. 0 is exact, and 0.51 is correctly
+rounded. The true result is NumPy's function of long doubles, which is accurate to some thousandth
+of an ULP of f64.
+
+Operands are all values of f16 and bf16. For wider types, they are some 40,000 values, or 80,000
+complex values:
+
+- zeros of both signs, subnormal numbers, the largest numbers, infinities and NaN in every
+  combination;
+- both sides of branch cuts, and the neighbourhoods of 1, -1, i, -i and of poles;
+- random numbers of every exponent.
+
+In f32 and f64, several times as many operands showed no larger error. At other operands, an error
+may be slightly larger.
 
 The bounds hold for programs that `mx.jit` compiles on XLA:CPU, and for `mx.reference`, which is
-closer in most. NaN, infinities and signs of zero are those of C99's Annex G, which the array API
-takes, unless the last column says otherwise: that is where an operation of XLA itself differs, and
-the compiled program with it. Errors of complex numbers are distances in the plane, in ULP of the
-larger part; those of the inverse functions, marked *parts*, hold for the real and the imaginary
-part each. Beside NaN C99 leaves the sign of a zero or infinity open.
+usually more accurate. NaN, infinities and signs of zero follow C99's Annex G, as in the array API.
+The last column names the exceptions, where an operation of XLA itself differs. Errors of complex
+numbers are distances in the plane, in ULP of the larger part. The errors of the inverse functions,
+marked *parts*, hold for the real and the imaginary part separately. C99 leaves the sign of a zero
+or infinity beside a NaN open.
 
-XLA:CPU takes denormal numbers for zeros in f32, f64, bf16 and complex types: operands, results and
-steps between. A compiled result may be that of operands in which parts below twice the smallest
-normal number are 0, and an absolute error below twice that number counts as none.
+XLA:CPU treats subnormal operands, results and intermediate values as zeros in f32, f64, bf16 and
+complex types. A compiled result may therefore treat parts of its operands as 0 if they are below
+twice the smallest normal number. Absolute errors below that number are not counted.
 
-Printed by `python -m tests.minixla.numpy.accuracy`, from the bounds that the tests hold the
-functions to; `python -m tests.minixla.numpy.accuracy measure` shows the errors found on your
-machine, and their operands. `make test` runs a part of the operands, `make test-full` all.
+`python -m tests.minixla.numpy.accuracy` prints this page from the bounds in the tests. `python -m
+tests.minixla.numpy.accuracy measure` shows the errors on your machine, and their operands. `make
+test` runs a part of the operands, and `make test-full` runs all.
 """
 _TITLES = {1: "Functions of one operand", 2: "Functions of two operands"}
 

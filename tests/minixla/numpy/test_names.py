@@ -42,7 +42,7 @@ MODULES = {
 }
 # What JAX has and we have not, with the reason.
 LEFT_OUT = dict.fromkeys(
-    ("int1", "uint1"), "JAX's own arrays of them fail on CPU; StableHLO has none"
+    ("int1", "uint1"), "JAX's own arrays of these types fail on CPU; StableHLO does not have them"
 )
 # Keywords that JAX has and we have not.
 KEYWORDS_LEFT_OUT = {

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -17,6 +19,7 @@ from benchmarks.models import MINIXLA
 from benchmarks.programs import Program, programs
 from tests.minixla.tools.planting import random_arrays
 
+_EXAMPLES = str(Path(__file__).parents[3] / "examples")
 _random = random_arrays()
 bf16, f32, f16, f64 = ml_dtypes.bfloat16, np.float32, np.float16, np.float64
 
@@ -112,6 +115,8 @@ def example(module: str, name: str, **settings: Any) -> Callable[..., Any]:
     """
 
     def run(*arguments: Any) -> Any:
+        if _EXAMPLES not in sys.path:
+            sys.path.append(_EXAMPLES)  # for modules that examples share
         imported = importlib.import_module(f"examples.{module}")
         previous = {key: getattr(imported, key) for key in settings}
         vars(imported).update(settings)
