@@ -64,9 +64,9 @@ def check_op(
     The checks cover:
 
     - the shape rule, against the arrays that the reference returns;
-    - the kernel of the platform, and kernels of other platforms that are functions of traced values;
+    - the kernel of the platform, and other platforms' kernels that are functions of traced values;
     - eager and jitted calls, and calls inside JAX, inside `scan`, and under `pmap`;
-    - `vmap` over all operands, over each operand, and with the values at each position of the batch;
+    - `vmap` over all operands, over each operand, and with the values at each batch position;
     - the StableHLO text, read again;
     - first derivatives in both modes, in all these ways and against finite differences;
     - second derivatives against differences; and
