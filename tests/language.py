@@ -106,5 +106,4 @@ if __name__ == "__main__":
     pages = [path for pattern in PAGES for path in sorted(ROOT.glob(pattern))]
     modules = [path for source in SOURCES for path in sorted((ROOT / source).rglob("*.py"))]
     report = [finding for path in named or pages + modules for finding in findings(path)]
-    print(*report, sep="\n")
-    sys.exit(bool(report))
+    sys.exit("\n".join(report) or None)
