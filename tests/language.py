@@ -16,8 +16,6 @@ ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/NOTES.md", "docs/*.md"]
 SOURCES = ["minixla", "minixla_ops", "benchmarks", "examples", "docs"]
 LONGEST_SENTENCE, LONGEST_CELL = 25, 30  # words
-
-# Each line is the advice and the pattern of a phrase.
 PHRASES = r"""
 name the thing, a relative clause needs a head :: ^What (?![^?]*\?)
 begin with the subject :: ^(Of|Whether|Which) (?!course)(?![^?]*\?)
@@ -26,24 +24,18 @@ write `is not a` or `there is no` :: \b(is|are|was|were|be) no (?!(longer|more|l
 write `has no X` :: \b(has|have|had|with|holds?|is|are) none\b(?! of)
 write `NumPy's X` :: \b(an?|the|\w+s) of ([A-Z]\w+|StableHLO|ours|theirs|one|its)'s\b(?! [a-z])
 write `its own X` :: \w of (our|their|its|one's) own\b
-write `your own` or `custom` :: \bone's own\b
 write `is missing`, `is not installed` or `does not exist` :: \b(is|are|was) not (here|there)\b
-write it plainly :: \b(whoever|nobody|so many|ever|in silence|the house)\b
+write it plainly :: \b(whoever|nobody|so (many|often)|ever|in silence|one's own|to the last bit)\b
+write `fix` or `sharded along` :: \b(mend(s|ed|ing)?|cut along)\b
 write `only` :: (?<!stand-)(?<!leave )(?<!left )\balone\b
 write `except` :: \bbut (for|by|of) (the|its|their|a|an|those)\b
 name the thing :: \bwhat(ever)? (is|are|it|they) (given|found|made|kept|shown|known)\b
 write `raise`, `reject` or `is not supported` :: \brefus(es?|ed|ing)\b
-write `fix` :: \bmend(s|ed|ing)?\b
-write `bit-exact` :: \bto the last bit\b
-write `sharded along` :: \bcut along\b
-"""
-COMPILED = [
-    (re.compile(p), advice) for advice, p in (x.split(" :: ") for x in PHRASES.split("\n")[1:-1])
-]
+"""  # advice :: pattern
+COMPILED = [(re.compile(p), a) for a, p in (x.split(" :: ") for x in PHRASES.split("\n")[1:-1])]
 BOUNDARY = re.compile(
-    r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[`*_]*[A-Z0-9`<])|\n\s*\n|\n\s*[-*] |\n\s*\d+\. |[;:]\s"
+    r"(?<=[.!?])[\"')\]]*\s+(?=[^\w\s-]*[A-Z0-9`<])|\n\s*\n|\n\s*(?:[-*]|\d+\.) |[;:]\s"
 )
-
 Prose = Iterator[tuple[int, str, int]]  # line, text, limit of a sentence in words
 
 
