@@ -366,7 +366,7 @@ def test_cotangents_of_dynamic_reshape_have_the_operands_dynamic_dimensions():
 
 def test_a_dynamic_array_cannot_leave_a_compiled_program():
     for function in (sized, mx.jit(sized)):
-        with pytest.raises(ShapeError, match=r"f32\[<=10\].*cannot cross the border to JAX"):
+        with pytest.raises(ShapeError, match=r"f32\[<=10\].*cannot be passed to JAX"):
             function(V, np.int32(3))
 
 

@@ -114,7 +114,7 @@ def test_derivatives_and_batches_are_those_of_the_decomposition():
 
 GRAPH, _ = trace_to_graph(lambda x: [x], [Shape("f32")])
 REJECTED = {
-    "C1": (lambda x: ops.composite_call(GRAPH, x, x, name="a.b"), ShapeError, "call has 2 operands"),
+    "C1": (lambda x: ops.composite_call(GRAPH, x, x, name="a.b"), ShapeError, "has 2 operands"),
     "C2": (lambda x: ops.composite_call(GRAPH, x, name="a.b"), ShapeError, "operand 0 has shape"),
     "C3": (lambda x: ops.composite_call(ops.neg, x, name="ab"), AttributeValueError, "'ab'"),
     "C3 text": (lambda x: ops.composite_call(ops.neg, x, name="a b.c"), AttributeValueError, "is"),
