@@ -263,7 +263,7 @@ def test_sizes_do_not_differ_over_a_batch():
         (sized, [V, np.ones(1, "i4")], ShapeError, ["(C2)", "val s32[1]"]),
         (lambda x: sized(x, 11), [V], AttributeValueError, ["size 11 is out of range", "[0, 10]"]),
         (lambda x: sized(x, -1), [V], AttributeValueError, ["size -1 is out of range"]),
-        (lambda x: sized(ops.tuple([x]), 1), [V], ShapeError, ["is not an array"]),
+        (lambda x: sized(ops.tuple([x]), 1), [V], ShapeError, ["must be an array"]),
         (
             lambda x: ops.dynamic_reshape(x, [5, 2], (10,), (True,)),
             [V],
