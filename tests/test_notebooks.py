@@ -70,7 +70,7 @@ CELLS = {
         r"called at In\[2\]:3 \(layer\)"
     ),
     "mx.jit(lambda x: x if x > 0 else -x)(1.0)": r"Write mx\.numpy\.where\(x > 0, x, -x\)",
-    "mx.grad(lambda x: x)(x)": "grad: the function does not return one scalar",
+    "mx.grad(lambda x: x)(x)": "grad: the function must return one scalar",
     "mx.cost(layer, x, w)": "<table>.*XLA",
     "mx.cross_check(layer, x, w, gradients=False)": "cross_check of layer: ok.*<table>",
     "mx.make_graph(layer)(x, w)": "HloModule layer|<svg",

@@ -39,7 +39,7 @@ def abstract_value(shape: AnyShape, weak: bool = False) -> jax.core.ShapedArray:
         advice = "Return arrays: extract elements of a tuple with get_tuple_element."
         raise explain(TransformError, "jit", problem, advice=advice)
     if shape.nbytes > ADDRESS_SPACE:
-        raise too_large("jit", f"an array of shape {shape} exceeds every address space")
+        raise too_large("jit", f"an array of shape {shape} is too large for memory")
     if shape.is_dynamic:
         problem = f"an array of shape {shape}, whose size is known only at run time, cannot be "
         problem += "passed to JAX"

@@ -213,7 +213,7 @@ TOOLS = {
         lambda bad: mx.check_op(mx.ops.tanh, [(X,)], progress=bad),
         "progress is a function of a text",
     ),
-    "cost, platform": (lambda bad: mx.cost(mx.numpy.tanh, X, platform=bad), "is no platform"),
+    "cost, platform": (lambda bad: mx.cost(mx.numpy.tanh, X, platform=bad), "is not a platform"),
     "cross_check, against": (
         lambda bad: mx.cross_check(mx.numpy.tanh, X, against=bad),
         "expected a function",
@@ -343,7 +343,7 @@ KINDS = {
     ),
     "psum, axis_index_groups": (
         lambda bad: _along(mx.psum, axis_name="i", axis_index_groups=bad),
-        "axis_index_groups is a sequence of sequences of integers or None|do not divide the axis",
+        "axis_index_groups is a sequence of sequences of integers or None|must divide the axis",
     ),
     "psum, axis_name": (
         lambda bad: _along(mx.psum, axis_name=bad),

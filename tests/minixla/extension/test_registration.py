@@ -362,7 +362,7 @@ def test_c32_and_c39_lists_of_one_type():
     assert "in[1] is s32" in str(caught.value)
     with pytest.raises(mx.ShapeError, match="operand 0 is f32, where s32 is declared"):
         fixed([X])
-    with pytest.raises(mx.ShapeError, match="in is no sequence"):
+    with pytest.raises(mx.ShapeError, match="in is not a sequence"):
         same(3)
     for wrong in (X, jax.numpy.asarray(X), {"a": X}):
         with pytest.raises(mx.ShapeError, match="in must be a list of arrays; got"):

@@ -155,5 +155,5 @@ def test_what_is_not_registered_still_shows():
     again = mx.import_stablehlo(text.replace(by_code.name, "their.Unknown"))
     assert names(again) == ["CustomCall"]
     assert "their.Unknown" in str(again.graph)
-    with pytest.raises(mx.TransformError, match=r"their\.Unknown(.|\n)*Load the library"):
+    with pytest.raises(mx.TransformError, match=r"their\.Unknown(.|\n)*Load its library"):
         mx.jit(again)(X)

@@ -295,7 +295,7 @@ def test_the_factors_of_singular_matrices():
     assert info.tolist() == [2, 1, 0]
     for found, expected in zip((lu, pivots, info), mx.jit(read)(a), strict=True):
         np.testing.assert_array_equal(found, expected)
-    with pytest.raises(mx.ImportError_, match=r"\(L1\) lapack_sgetrf_ffi cannot take or give"):
+    with pytest.raises(mx.ImportError_, match=r"of lapack_sgetrf_ffi: Tmn ->"):
         mx.import_stablehlo(text.replace("3x2xi32", "3x7xi32"))
     rows = text.replace("dense<[1, 2, 0]>", "dense<[2, 1, 0]>")
     with pytest.raises(mx.TransformError, match="'lapack_sgetrf_ffi' has no Python function"):

@@ -245,5 +245,5 @@ def test_pools_rejected() -> None:
             lambda x, pool=pool: pool(x, (2, 2), (1,)),
             [draw(1, 3, 3, 1)],
             mx.AttributeValueError,
-            "window_strides has 3 entries for 4 dimensions",
+            "window_strides has 3 entries, but there are 4 dimensions",
         )

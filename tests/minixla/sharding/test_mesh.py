@@ -89,7 +89,7 @@ def test_it_comes_from_jaxs_and_goes_there():
     assert abstract.to_jax() == theirs
     with pytest.raises(ShardingError, match="the value is not a mesh"):
         Mesh.of("mesh")
-    with pytest.raises(ShardingError, match=r"a mesh of 1000 devices, of which there are \d"):
+    with pytest.raises(ShardingError, match=r"a mesh needs 1000 devices, but there are \d"):
         Mesh(None, ("a",), (1000,)).to_jax()
 
 

@@ -334,7 +334,7 @@ ERRORS = {
     "too few devices": (
         lambda: mx.pmap(lambda x: x)(np.ones(5)),
         [
-            "pmap: the mapped axis has 5 members, but there are 4 devices",
+            "pmap: the mapped axis has size 5, but there are 4 devices",
             "devices: cpu:0, cpu:1, cpu:2, cpu:3",
             'jax.config.update("jax_num_cpu_devices", 5)',
             "XLA_FLAGS=--xla_force_host_platform_device_count=5",
@@ -342,7 +342,7 @@ ERRORS = {
     ),
     "too few devices of those given": (
         lambda: mx.pmap(lambda x: x, devices=jax.devices()[:2])(Y),
-        ["the mapped axis has 4 members, but there are 2 devices", "devices: cpu:0, cpu:1"],
+        ["the mapped axis has size 4, but there are 2 devices", "devices: cpu:0, cpu:1"],
     ),
     "sizes": (
         lambda: mx.pmap(lambda x, y: x)(np.ones(4, "f"), np.ones((3, 2), "f")),
@@ -382,11 +382,11 @@ ERRORS = {
     ),
     "two lists of devices in a program": (
         two_lists_of_devices,
-        ["meshes of one program have different devices", "devices: cpu:0, cpu:1\n"],
+        ["the meshes of a program must have the same devices", "devices: cpu:0, cpu:1\n"],
     ),
     "inside JAX's": (
         inside_jax,
-        ["a function that JAX maps over the mesh {'x': 4} uses another mesh", "map by vmap"],
+        ["a function that JAX maps over the mesh {'x': 4} uses another mesh", "Use vmap inside"],
     ),
     "unbound": (
         lambda: mx.pmap(lambda x: mx.psum(x, "i"))(Y),

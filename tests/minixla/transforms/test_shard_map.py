@@ -513,7 +513,7 @@ ERRORS = {
     "no function": (lambda: mapped_over(f=Z), ["shard_map: expected a function, got ndarray"]),
     "two lists of devices": (
         two_lists_of_devices,
-        ["meshes of one program have different devices", "devices: cpu:0, cpu:1\n"],
+        ["the meshes of a program must have the same devices", "devices: cpu:0, cpu:1\n"],
     ),
     "inside JAX's, another mesh": (
         inside_jax,

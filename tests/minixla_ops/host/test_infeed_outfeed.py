@@ -189,7 +189,7 @@ def test_after_all():
     assert graph.instructions[1].shapes == (TOKEN,)
     assert '"stablehlo.after_all"(%0) : (!stablehlo.token) -> (!stablehlo.token)' in parsed(graph)
     assert "token[] after-all(%after-all.2)" in str(graph)
-    with pytest.raises(TransformError, match=r"token\[\] cannot cross the border to JAX"):
+    with pytest.raises(TransformError, match=r"token\[\] cannot be passed to JAX"):
         ops.create_token()
 
 
