@@ -204,11 +204,8 @@ def _extreme(row: Row, a: Any, axis: Axis, keepdims: bool, initial: Any, where: 
     sizes = operand_shape(a, name).dimensions
     is_empty = 0 in [sizes[number] for number in operands.axes_of(axis, len(sizes), name)]
     if initial is None and (is_empty or where is not None):
-        problem = "initial is required for a possibly empty array"
-        details, advice = (
-            f"the array has shape {sizes}",
-            "Give initial, the result without elements.",
-        )
+        problem = "initial is required if no element may count"
+        details, advice = f"the array has shape {sizes}", "Give initial, the empty result."
         raise operands.value_error(name, problem, advice, details, axis=axis)
     x = lifted(operands.without_nan(a, name, filling))
     folded = _folded(row, x, axis, keepdims, initial, where)

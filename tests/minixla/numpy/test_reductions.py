@@ -370,7 +370,7 @@ ERRORS = [
     ("sum", {"axis": 2}, "axis 2 is out of bounds for an array of 2 dimensions"),
     ("sum", {"axis": (0, 0)}, "an axis is repeated"),
     ("sum", {"out": np.ones(2)}, "out is not supported"),
-    ("max", {"where": MASK}, "initial is required for a possibly empty array"),
+    ("max", {"where": MASK}, "initial is required if no element may count"),
     ("mean", {"axis": "x"}, "axis is not an integer"),
 ]
 
