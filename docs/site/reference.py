@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -241,6 +242,7 @@ def _elsewhere(name: str, entry: Entry) -> tuple[str, str]:
 
 
 def _plain(text: str) -> str:
+    text = re.sub(r":[\w:]+:`~?(?:[\w.]+\.)?", "`", text)  # roles, which are JAX's
     text = text if len(text) <= 200 else text[:200].rpartition(" ")[0] + " ..."
     return text.replace("`", "").replace("*", "\\*").replace("|", "\\|").replace("_", "\\_")
 
