@@ -55,14 +55,14 @@ def test_options_stand_beside_a_pass_or_in_its_text(engine):
 @pytest.mark.parametrize(
     ("name", "options", "said"),
     [
-        ("sdy-add-data-flow-edge", {}, ["no pass", "Did you mean sdy-add-data-flow-edges?"]),
+        ("sdy-add-data-flow-edge", {}, ["does not exist", "Did you mean sdy-add-data-flow-edges?"]),
         ("sdy-convert-global-to-local", {}, ['engine="shardy"', "There are sdy-import-pipeline"]),
         (_EDGES, {"fast": True}, ["no option 'fast'", "It has no options"]),
         (_CONSTRAINTS, {"specified": True}, ["no option 'specified'", "are specification."]),
         (f"{_CONSTRAINTS}{{a=b}}", {}, ["no option 'a'"]),
-        (_CONSTRAINTS, {"specification": "no"}, ["cannot be 'no'", "It is False if not given"]),
+        (_CONSTRAINTS, {"specification": "no"}, ["cannot be 'no'", "The default is False"]),
         ("a pass", {}, ["is not a pass with options"]),
-        (_EDGES, {"engine": "xla"}, ["no engine 'xla'", "Give native or shardy"]),
+        (_EDGES, {"engine": "xla"}, ["engine 'xla' does not", "Give native or shardy"]),
     ],
 )
 def test_words_that_are_none_are_told(name, options, said):
