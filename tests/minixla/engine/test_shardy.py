@@ -188,5 +188,5 @@ def test_the_page_lists_every_pass():
         options = with_options("", row.options).strip("{}").split()
         listed = ", ".join(f"`{each.removesuffix('=')}`" for each in options)
         rows.append(f"| `{name}` | {over} | {listed} | {row.meaning} |")
-    page = (Path(__file__).parents[3] / "docs" / "sharding.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "shardy_passes.md").read_text()
     assert "\n".join(rows) in page
