@@ -30,7 +30,7 @@ def run_pass(name: str, program: Given, *, engine: Engine = "native", **options:
 
     Args:
         name: the pass, by Shardy's name: `sdy-add-data-flow-edges`, ..., `sdy-import-pipeline`;
-            docs/sharding.md lists them. Separate several by commas, each with its options as
+            docs/shardy_passes.md lists them. Separate several by commas, each with its options as
             Shardy writes them: `sdy-import-pipeline{dedup-functions-fully=true},sdy-...`.
         program: a module as MLIR text, or a graph, which is function `main`.
         engine: `native` runs our passes; `shardy` runs Shardy's in jaxlib, in another process.
