@@ -66,7 +66,7 @@ CELLS = {
     "print(get_ipython().object_inspect_mime('layer')['text/plain'])": r"layer\(x, w\)",
     "x, w = numpy.ones((2, 3), 'f4'), numpy.ones((3, 5), 'f4')\nlayer(x, w)": "Array",
     "layer(x, x)": (
-        r"ShapeError: matmul: dot_general: .*contracting dimensions differ in size.*"
+        r"ShapeError: matmul: dot_general: .*contracting dimensions must be equal.*"
         r"called at In\[2\]:3 \(layer\)"
     ),
     "mx.jit(lambda x: x if x > 0 else -x)(1.0)": r"Write mx\.numpy\.where\(x > 0, x, -x\)",

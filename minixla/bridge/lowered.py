@@ -105,7 +105,7 @@ class Primitive:
         return last, self.program(last)
 
     def program(self, platform: str) -> Graph:
-        """Return the program that JAX lowers it to; keys are replaced by their numbers."""
+        """Return the program to which JAX lowers the primitive, with keys replaced by words."""
         avals, name = list(map(numbers_of, self.in_avals)), self.primitive.name
         try:
             return imported(self._of_numbers, avals, name, platform)

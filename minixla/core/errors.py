@@ -46,7 +46,7 @@ class AttributeValueError(MinixlaError, ValueError):
 
 
 class ArgumentTypeError(AttributeValueError, TypeError):
-    """Error raised when an argument is not a number, a flag or a name, as required."""
+    """Error raised when an argument has an invalid type: a number, a flag or a name is required."""
 
 
 class UnsupportedError(AttributeValueError, NotImplementedError):

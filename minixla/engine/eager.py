@@ -60,7 +60,7 @@ class EngineTrace(Trace):
         return "ENGINE"
 
     def reaches(self, tracer: Tracer) -> bool:
-        """Return whether a tracer may be read, which holds unless it was made above this trace.
+        """Return whether a tracer may be read: it may unless it was made above this trace.
 
         JAX's graph traces do not say which traces enclose them.
         """

@@ -70,10 +70,10 @@ def build_op_library(
             cannot be written.
     """
     if not isinstance(sources, (Iterable, Path)):
-        raise explain(BuildError, _SUBJECT, f"{sources!r} is not a source", (), "Give C++ files.")
+        raise explain(BuildError, _SUBJECT, f"{sources!r} is not a source", (), "Pass C++ files.")
     listed = [sources] if isinstance(sources, (str, Path)) else [*sources]
     if not listed and not cuda_sources:
-        raise explain(BuildError, _SUBJECT, "no sources are given", (), "Give C++ files.")
+        raise explain(BuildError, _SUBJECT, "no sources are given", (), "Pass C++ files.")
     compiler = _compiler("CXX", ("g++", "c++", "clang++"), "C++ compiler")
     cuda = _compiler("NVCC", ("nvcc", "/usr/local/cuda/bin/nvcc"), "nvcc") if cuda_sources else ""
     parts = [*((file, False) for file in listed), *((each, True) for each in cuda_sources)]
@@ -152,7 +152,7 @@ def _compiled_text(command: list[str], path: Path, is_cuda: bool, verbose: bool)
     try:
         yield path.read_bytes()
     except OSError as error:
-        problem, advice = f"the source {path} cannot be read", "Give the path of a C++ file."
+        problem, advice = f"the source {path} cannot be read", "Pass the path of a C++ file."
         raise explain(BuildError, _SUBJECT, problem, [str(error)], advice) from None
     text = _run([*command, "-E", str(path)], verbose)
     yield _LINE_MARKER.sub(b"", text)

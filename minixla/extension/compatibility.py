@@ -69,7 +69,7 @@ def _definition(source: Any) -> Definition:
         if isinstance(error, AttributeValueError):
             raise
         problem = f"{type(source).__name__} is not a definition of an operation"
-        advice = "Give an operation of mx.register_op, or its definition.as_dict()."
+        advice = "Pass an operation of mx.register_op, or its definition.as_dict()."
         details = [repr(source)[:200]]
         raise explain(AttributeValueError, "check_compatible", problem, details, advice) from None
 

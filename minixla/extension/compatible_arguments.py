@@ -107,7 +107,7 @@ def _of_kept(
     old: Definition,
     side: str,
 ) -> Iterator[Change]:
-    """Yield other changes of arrays that are the same."""
+    """Yield the changes of a declaration that still takes the same arrays."""
     before, count = replaced[0], len({argument.name for argument in replaced})
     if not old.is_list(before) and new.is_list(after):
         yield change(_of_list(before, after, count), after.name, before, after)

@@ -22,7 +22,7 @@ def callable_of(function: Any, subject: str, what: str) -> Any:
     if callable(function):
         return function
     problem, details = f"{what} cannot be called", [f"given: {function!r}"[:200]]
-    raise explain(AttributeValueError, subject, problem, details, "Give a function.")
+    raise explain(AttributeValueError, subject, problem, details, "Pass a function.")
 
 
 class Context:

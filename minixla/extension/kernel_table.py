@@ -121,7 +121,9 @@ class Kernels:
         first = [k for k, rank in zip(fitting, ranks, strict=True) if rank == max(ranks)]
         best = [kernel for kernel in first if all(map(kernel.is_narrower, first))]
         if len(best) != 1:
-            problem = "several kernels are for these attributes, and none of them for fewer"
+            problem = (
+                "several kernels match these attributes, and none is more specific than the others"
+            )
             details = [*map(str, first), f"attributes: {shown_attributes(operation)}"]
             advice = "Give one of them a priority: op.kernel(..., priority=1)."
             raise explain(TransformError, operation.builder_name, problem, details, advice)

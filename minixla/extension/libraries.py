@@ -88,7 +88,7 @@ def loaded(subject: str, path: str) -> ctypes.CDLL:
         problem = f"the library {path} cannot be loaded"
         details, advice = (
             [str(error)],
-            "Give the path of a shared library, or build_op_library(...).",
+            "Pass the path of a shared library, or build_op_library(...).",
         )
         raise explain(AttributeValueError, subject, problem, details, advice) from None
 

@@ -61,7 +61,7 @@ def load_op_library(path: str | os.PathLike[str]) -> ModuleType:
     Source: TensorFlow's `load_op_library`.
     """
     if not isinstance(path, (str, os.PathLike)):
-        advice = "Give the path of a shared library, or build_op_library(...)."
+        advice = "Pass the path of a shared library, or build_op_library(...)."
         raise explain(AttributeValueError, _SUBJECT, f"{path!r} is not a path", (), advice)
     resolved = str(Path(path).resolve())
     code = loaded(_SUBJECT, resolved)

@@ -104,7 +104,11 @@ class CustomOperation(DeclaredOperation, Lowered):
         except MinixlaError:
             raise
         except (TypeError, ValueError) as error:
-            self.refuse("shapes", str(error).rstrip("."), "Give operands of suitable shapes.")
+            self.refuse(
+                "shapes",
+                str(error).rstrip("."),
+                "Pass operands whose shapes the shape function accepts.",
+            )
 
     def _misfit_shapes(self, result: Any) -> NoReturn:
         """Raise the error for a result that is not the sizes of the outputs."""
@@ -204,7 +208,7 @@ class CustomOperation(DeclaredOperation, Lowered):
         problem = "no derivative is registered for it"
         name = registered.name
         advice = (
-            f"Give {name} one: @op.gradient, @op.jvp, a composition (@op.composition), or "
+            f"Pass {name} one: @op.gradient, @op.jvp, a composition (@op.composition), or "
             "op.not_differentiable(reason) if zero is intended."
         )
         raise explain(DerivativeError, self.builder_name, problem, (), advice)
@@ -329,7 +333,9 @@ def composed_shapes(operation: CustomOperation, operands: Sequence[AnyShape]) ->
     kernel = operation.registered.kernels.composition(operation)
     if kernel is None:
         problem = "the shapes of its results are unknown"
-        advice = "Give register_op a shape_fn (mx.unchanged_shape), or a composition."
+        advice = (
+            "Pass shape_fn (such as mx.unchanged_shape) to register_op, or register a composition."
+        )
         raise explain(ShapeError, operation.builder_name, problem, (), advice)
     function: Callable[..., Any] = operation.lowered
     graph = kept_program(function, tuple(operands), operation.builder_name)

@@ -142,7 +142,7 @@ class RegisteredOperation:
         platforms = self.kernels.platforms_of(platform)
         is_python = not host and ffi is None
         if [function is None, ffi is None, not host].count(False) > 1:
-            problem, advice = "a kernel is given twice", "Give one of function, ffi and host."
+            problem, advice = "a kernel is given twice", "Pass one of function, ffi and host."
             raise explain(AttributeValueError, self.name, problem, (), advice)
         self._check_aliases(aliases or {}, ffi is not None)
         self._check_inferred(inferred, ffi is not None)
@@ -183,7 +183,7 @@ class RegisteredOperation:
             if not wrong:
                 return
             problem = f"{wrong[0]} is not a single array"
-        advice = "Give aliases with ffi=, as {input: output}, names of single arrays."
+        advice = "Pass aliases with ffi=, as {input: output}, names of single arrays."
         raise explain(AttributeValueError, self.name, problem, [f"aliases = {aliases}"], advice)
 
     def _check_inferred(self, names: Sequence[str], is_compiled: bool) -> None:
@@ -194,7 +194,7 @@ class RegisteredOperation:
             if wrong is None:
                 problem = "only compiled code takes attributes that follow from inputs"
             known = ", ".join(self.definition.inferred) or "none"
-            advice = f"Give inferred with ffi=; these attributes follow from inputs: {known}."
+            advice = f"Pass inferred with ffi=; these attributes follow from inputs: {known}."
             raise explain(AttributeValueError, self.name, problem, (), advice)
 
     def composition(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -271,7 +271,7 @@ class RegisteredOperation:
         """
         if not callable(rule) and rule not in _BATCHING:
             problem = f"batching rule {rule!r} is unknown"
-            advice = f"Give a function, or one of {', '.join(_BATCHING)}."
+            advice = f"Pass a function, or one of {', '.join(_BATCHING)}."
             raise explain(AttributeValueError, self.name, problem, (), advice)
         self.batching_rule = rule
         return rule

@@ -30,7 +30,7 @@ def _listed(value: Any, subject: str, name: str) -> Sequence[Any]:
     """Return the arrays of a list. An array is not a list of its rows: they would be operands."""
     if hasattr(value, "dtype") or isinstance(value, Mapping):
         problem = f"{name} must be a list of arrays; got {type(value).__name__}"
-        advice = "Give [x] for one array, or list(x) for the rows of an array."
+        advice = "Pass [x] for one array, or list(x) for the rows of an array."
         raise explain(ShapeError, subject, problem, [f"{name} = {value!r}"[:200]], advice)
     return operand_list(value, subject, name)
 
@@ -203,7 +203,7 @@ class Wrapper:
             raise explain(kind, self.kind.builder_name, problem, lines, advice) from None
 
     def function(self, module: str) -> Callable[..., Any]:
-        """Return the function of the inputs in order, then of attributes that do not follow."""
+        """Return the function of the inputs, then of attributes that inputs do not determine."""
         python_names = parameter_names(self.definition)
         inputs = [python_names[value] for value in self.definition.inputs]
         names = [python_names[attribute.name] for attribute in self.given]

@@ -48,7 +48,7 @@ class ImportedFunction:
         if len(operands) != len(shapes):
             problem = f"{len(operands)} arguments for {len(shapes)} inputs"
             details = [f"inputs ({', '.join(map(str, shapes))})"]
-            advice = "Give a value for each input."
+            advice = "Pass a value for each input."
             raise explain(TransformError, self.graph.name, problem, details, advice)
         leaves: list[Any] = []
         for number, (operand, shape) in enumerate(zip(operands, shapes, strict=True)):
@@ -64,7 +64,7 @@ class ImportedFunction:
             return tuple_leaves(operand)
         if not isinstance(operand, (tuple, list)) or len(operand) != len(shape.elements):
             details = [f"{place} {_described(operand)}", f"input {shape}"]
-            problem, advice = f"{place} is not a tuple of the input's shape", "Give a Python tuple."
+            problem, advice = f"{place} is not a tuple of the input's shape", "Pass a Python tuple."
             raise explain(TransformError, self.graph.name, problem, details, advice)
         return [
             leaf
@@ -148,7 +148,7 @@ def kept_leaves(exported: jax.export.Exported, name: str, args: Any, kwargs: Any
     if without_keys(tree) != exported.in_tree:
         problem = "the structure of the arguments is not that of the exported function"
         details = [f"arguments {tree}", f"exported {exported.in_tree}"]
-        advice = "Give the arguments of the exported function."
+        advice = "Pass the arguments of the exported function."
         raise explain(TransformError, name, problem, details, advice)
     return [leaves[number] for number in exported.module_kept_var_idx]
 

@@ -180,7 +180,7 @@ class Module:
         builder.source = step.builder.source
         self._nesting += 1
         if self._nesting > self.deepest:
-            problem = f"more than {self.deepest} regions within each other"
+            problem = f"more than {self.deepest} nested regions"
             raise self.located(step.operation.location, problem, (), _FLATTER)
         builder.outputs = list(self._block(blocks[0], builder))
         self._nesting -= 1
@@ -213,7 +213,7 @@ class Module:
         self.lost.of_function(name, operation)
         graph = builder.graph(outputs, name, placed, shardings and shardings.meshes)
         if graph.depth >= self.deepest:
-            problem = f"more than {self.deepest} calls within each other"
+            problem = f"more than {self.deepest} nested calls"
             raise self.located(operation.location, problem, (), _FLATTER)
         return graph
 

@@ -66,7 +66,7 @@ def content(source: Any, suffixes: tuple[str, ...], subject: str, advice: str) -
             with open(source, "rb") as file:
                 return file.read()
         except (OSError, ValueError) as error:
-            advice = "Give the path of a file that contains a program, or the program itself."
+            advice = "Pass the path of a file that contains a program, or the program itself."
             problem = f"cannot read {source}: {error}"
             raise explain(ImportError_, subject, problem, (), advice) from None
     if isinstance(source, (bytearray, memoryview)):

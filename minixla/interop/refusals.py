@@ -9,7 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 from minixla.engine import text_positions
 
 SUBJECT = "import_stablehlo"
-ADVICE = "Give a StableHLO module as MLIR text, bytecode or a portable artifact."
+ADVICE = "Pass a StableHLO module as MLIR text, bytecode or a portable artifact."
 #: Advice for a text that is not a program.
 SYNTAX = (
     "This is not MLIR text, or not all of it: correct this place, or print the program again "
@@ -44,7 +44,7 @@ _PARSER_SAYS = {
         "Values are defined before their uses, in the same region or around it."
     ),
     r"failed to legalize operation 'mhlo\.": (
-        "StableHLO does not have this operation: XLA's passes make it. Give the program before "
+        "StableHLO does not have this operation: XLA's passes create it. Pass the program before "
         "those passes, or its HLO text to mx.import_hlo."
     ),
     r".*does not reference a valid function": "Define the function in the module.",

@@ -54,7 +54,7 @@ def run_pass(name: str, program: Given, *, engine: Engine = "native", **options:
     """
     check_arguments(_SUBJECT, name=(name, isinstance(name, str), "a pass's name, as text"))
     if engine not in get_args(Engine):
-        problem, advice = f"engine {engine!r} does not exist", "Give native or shardy."
+        problem, advice = f"engine {engine!r} does not exist", "Pass native or shardy."
         raise explain(AttributeValueError, _SUBJECT, problem, (), advice)
     left: Any
     is_graph = isinstance(program, Graph)

@@ -17,7 +17,7 @@ Shardings = Literal["refuse", "drop"]
 #: `keep` keeps Shardy's, and raises for others.
 ShardyToo = Literal["keep", "refuse", "drop"]
 _ADVICE = (
-    'Give shardings="drop" to import the program without '
+    'Pass shardings="drop" to import the program without '
     "its shardings: it computes the same, on one device. Or write it for one device."
 )
 #: The bytecode or text of a program with annotations contains one of these.

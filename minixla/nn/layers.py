@@ -72,7 +72,7 @@ def conv(
     if spatial < 0 or shapes[0].rank != shapes[1].rank:
         problem = "inputs and kernel do not have the same number of dimensions, at least two"
         details = [f"inputs {shapes[0]}", f"kernel {shapes[1]}"]
-        advice = "Give inputs [batch, spatial..., features] (x[None] adds a batch dimension) and "
+        advice = "Pass inputs [batch, spatial..., features] (x[None] adds a batch dimension) and "
         advice += "kernel [spatial..., features, output features]."
         raise operands.shape_error("conv", problem, advice, *details)
     if dimension_numbers is None:
@@ -331,7 +331,7 @@ def standardize(
         Array([-1.224736,  0.      ,  1.224736], dtype=float32)
     """
     if algorithm not in ("fast", "stable"):
-        problem, advice = f"algorithm is {algorithm!r}", "Give 'fast' or 'stable'."
+        problem, advice = f"algorithm is {algorithm!r}", "Pass 'fast' or 'stable'."
         raise operands.value_error("standardize", problem, advice)
     x = inexact_operand(x, "standardize")
     mean = np.mean(x, axis, keepdims=True, where=where) if mean is None else lifted(mean)
@@ -390,7 +390,7 @@ def scaled_matmul(
     problem = "the shapes of the operands do not match"
     names = ("lhs", "rhs", "lhs_scales", "rhs_scales")
     details = [f"{name} {shape}" for name, shape in zip(names, shapes, strict=True)]
-    advice = "Give lhs [batch, m, k], rhs [batch, n, k], lhs_scales [batch, m, blocks] and "
+    advice = "Pass lhs [batch, m, k], rhs [batch, n, k], lhs_scales [batch, m, blocks] and "
     advice += "rhs_scales [batch, n, blocks], where the number of blocks divides k."
     raise operands.shape_error(subject, problem, advice, *details)
 
@@ -401,6 +401,6 @@ def _along(axes: tuple[int, ...], parameter: Any, sizes: tuple[int, ...], name: 
     if dimensions != tuple([sizes[axis] for axis in axes]):
         problem = f"{name} does not fit the normalised dimensions"
         details = [f"{name} has dimensions {dimensions}", f"inputs have dimensions {sizes}"]
-        advice = f"Give {name} the sizes of the dimensions that are normalised over."
+        advice = f"Pass {name} the sizes of the dimensions that are normalised over."
         raise operands.shape_error("layer_norm", problem, advice, *details, axis=axes)
     return operands.keep_weak(ops.broadcast_in_dim(parameter, sizes, axes), parameter)

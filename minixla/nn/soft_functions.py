@@ -260,7 +260,7 @@ def dot_product_attention(
         Array([ 2., 20.], dtype=float32)
     """
     if implementation not in (None, "xla"):
-        problem, advice = f"implementation is {implementation!r}", "Give None or 'xla'."
+        problem, advice = f"implementation is {implementation!r}", "Pass None or 'xla'."
         raise operands.value_error("dot_product_attention", problem, advice)
     query, key, value = operands.convert_all("dot_product_attention", [query, key, value])
     shapes = [operand_shape(operand, "dot_product_attention") for operand in (query, key, value)]
@@ -275,7 +275,7 @@ def dot_product_attention(
     ):
         names, problem = ("query", "key", "value"), "query, key and value do not fit each other"
         details = [f"{name} {shape}" for name, shape in zip(names, shapes, strict=True)]
-        advice = "Give query [batch..., length, heads, size], key [batch..., positions, key "
+        advice = "Pass query [batch..., length, heads, size], key [batch..., positions, key "
         advice += "heads, size] and value [batch..., positions, key heads, value size], where the "
         advice += "key heads divide the heads."
         raise operands.shape_error("dot_product_attention", problem, advice, *details)
@@ -329,7 +329,7 @@ def _lengths(name: str, lengths: Any, batch: Sequence[int]) -> Any:
     shape = operand_shape(lengths, "dot_product_attention")
     if shape.dimensions != (tuple(batch) or (1,)):
         problem = f"{name}_seq_lengths does not fit the batch"
-        advice = "Give one length for each batch element; without a batch, an array of one."
+        advice = "Pass one length for each batch element; without a batch, an array of one."
         details = [f"{name}_seq_lengths {shape}", f"the batch has dimensions {tuple(batch)}"]
         raise operands.shape_error("dot_product_attention", problem, advice, *details)
     return np.reshape(lengths, (*batch, 1, 1, 1))
@@ -371,7 +371,7 @@ def _is_class(x: Any, count: int, axis: int, subject: str) -> Any:
         raise operands.shape_error(subject, problem, advice, f"x {shape}")
     place = axis_of(axis, shape.rank + 1, subject)
     if operands.static_int(count, subject, "num_classes") < 0:
-        raise operands.value_error(subject, f"num_classes is {count}", "Give >= 0.")
+        raise operands.value_error(subject, f"num_classes is {count}", "Pass >= 0.")
     kind = shape.element_type
     is_few = kind.is_integer and count <= 1 << (kind.bits - (kind.kind == "signed"))
     if kind.bits < 32 and not is_few:
@@ -420,8 +420,8 @@ def cross_entropy(logits: ArrayLike, labels: ArrayLike, axis: int = -1) -> Array
     elif label_shape.dimensions == sizes:
         chosen = labels * log_probabilities
     else:
-        problem = "the labels fit the logits neither as classes nor as probabilities"
-        advice = "Give integers without the class dimension, or probabilities of the logits' shape."
+        problem = "the labels must match the logits, as classes or as probabilities"
+        advice = "Pass integers without the class dimension, or probabilities of the logits' shape."
         details = [f"logits {operand_shape(logits)}", f"labels {label_shape}"]
         raise operands.shape_error("cross_entropy", problem, advice, *details)
     return -np.sum(chosen, place)

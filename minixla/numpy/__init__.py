@@ -1,7 +1,7 @@
 """NumPy-style functions on top of the strict operations, with the API of jax.numpy.
 
 Broadcasting follows NumPy, and type promotion follows JAX. Functions accept tracers, arrays and
-numbers. Without tracers they compute at once and return JAX arrays, or NumPy arrays in
+numbers. Without tracers they compute immediately and return JAX arrays, or NumPy arrays in
 `mx.reference`. Invalid arguments raise the errors of `minixla.core.errors`. In examples `np` is
 this package.
 """

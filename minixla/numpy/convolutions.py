@@ -33,9 +33,9 @@ def _sliding(
     name: str, a: Any, v: Any, mode: str, precision: Any, preferred_element_type: Any
 ) -> Array:
     operands.refuse_others(mode, ("full", "same", "valid"), name, "mode")
-    shapes = [operands.shape_of_rank(vector, (1,), name, "Give vectors.") for vector in (a, v)]
+    shapes = [operands.shape_of_rank(vector, (1,), name, "Pass vectors.") for vector in (a, v)]
     if not all(shape.size for shape in shapes):
-        problem, details = "a vector has no elements", map(str, shapes)
+        problem, details = "the vectors must not be empty", map(str, shapes)
         raise operands.shape_error(name, problem, "Check for size 0 first.", *details)
     common = operands.common_type(name, a, v)
     kind = inexact_type(common) if preferred_element_type is None else common

@@ -123,7 +123,7 @@ def asarray(
     """
     made = array(a, dtype)
     if copy is False and getattr(a, "dtype", None) != made.dtype:
-        advice = "Give an array of that dtype, or copy=None."
+        advice = "Pass an array of that dtype, or copy=None."
         raise operands.value_error("asarray", "the conversion needs a copy", advice, a=a)
     return made
 
@@ -328,7 +328,7 @@ def _number(bound: Any) -> Any:
     operand_shape(bound, "arange")
     value = operands.concrete(bound, "arange", "Bounds determine the size: pass numbers.")
     if value.ndim or np.iscomplexobj(value):
-        problem, advice = "a bound is not a real number", "Give real scalars."
+        problem, advice = "a bound is not a real number", "Pass real scalars."
         raise operands.value_error("arange", problem, advice, bound=bound)
     return value[()]
 
@@ -373,11 +373,11 @@ def arange(
     low, high, gap = map(_number, (start, stop, 1 if step is None else step))
     low, high = (0, low) if high is None else (low, high)
     if gap == 0:
-        raise operands.value_error("arange", "step is 0", "Give another step.")
+        raise operands.value_error("arange", "step is 0", "Pass another step.")
     try:
         size = max(0, math.ceil((high - low) / gap))
     except (OverflowError, ValueError) as error:
-        problem, advice = "a bound is not finite, or far too large", "Give finite numbers."
+        problem, advice = "a bound is not finite, or far too large", "Pass finite numbers."
         raise operands.value_error(
             "arange", problem, advice, start=low, stop=high, step=gap
         ) from error

@@ -85,7 +85,7 @@ def _quantile(
     weights: Any = None,
 ) -> Array:
     operands.refuse_others(method, _OFFSETS, name, "method")
-    is_vector = operands.shape_of_rank(q, range(2), name, "Give a number or a vector.").rank
+    is_vector = operands.shape_of_rank(q, range(2), name, "Pass a number or a vector.").rank
     fractions = _fractions(name, q, scale)
     static, traced = (fractions, None) if isinstance(fractions, tuple) else (None, fractions)
     how = axis, method, keepdims
@@ -121,7 +121,7 @@ def _of_sorted(
     is_bad = getitem(is_nan, (..., slice(0, 1) if skips_nan else slice(-1, None)))
     if weights is not None:
         if method != "inverted_cdf":
-            problem, advice = "weights require another method", 'Give method="inverted_cdf".'
+            problem, advice = "weights require another method", 'Pass method="inverted_cdf".'
             raise operands.value_error(name, problem, advice, method=method)
         refuse_complex(name, kind_of(weights, name))
         weights = convert(operands.weights_for(name, a, weights, axis), work)
@@ -166,7 +166,7 @@ def _fractions(name: str, q: Any, scale: float) -> Any:
         return mnp.clip(mnp.ravel(operands.inexact_operand(q, name)) / scale, 0, 1)
     values = np.ravel(np.asarray(q, np.float64)) / scale
     if not ((values >= 0) & (values <= 1)).all():
-        raise operands.value_error(name, "q is out of range", f"Give 0 to {scale:g}.", q=q)
+        raise operands.value_error(name, "q is out of range", f"Pass 0 to {scale:g}.", q=q)
     return tuple(values.tolist())
 
 
@@ -333,22 +333,22 @@ def _edges(name: str, a: Any, bins: Any, range: Any) -> Any:
     if isinstance(bins, str):
         problem = "bins must be a number or edges"
         raise operands.type_error(name, problem, "Compute the edges with NumPy.", bins=bins)
-    shape = operands.shape_of_rank(bins, (0, 1), name, "Give a number, or a vector of edges.")
+    shape = operands.shape_of_rank(bins, (0, 1), name, "Pass a number, or a vector of edges.")
     if not shape.size:
-        raise operands.index_error(name, "the vector of edges is empty", "Give one or more.")
+        raise operands.index_error(name, "the vector of edges is empty", "Pass one or more.")
     if shape.rank:
         edges = operands.known(bins)
         if edges is not None and not np.all(edges[:-1] <= edges[1:]):
             raise operands.value_error(name, "bins do not ascend", "Sort the edges.", bins=edges)
         return lifted(convert(bins, kind))
     if not (count := operands.static_size(bins, name, "bins")):
-        raise operands.value_error(name, "the number of bins is 0", "Give 1 or more.", bins=bins)
+        raise operands.value_error(name, "the number of bins is 0", "Pass 1 or more.", bins=bins)
     if range is None:
         range = (mnp.min(a), mnp.max(a)) if operand_shape(a, name).size else (0, 1)
     elif len(range := operands.listed(range)) != 2:
-        raise operands.value_error(name, "range is not a pair", "Give the minimum and maximum.")
+        raise operands.value_error(name, "range is not a pair", "Pass the minimum and maximum.")
     elif not _may_ascend(*map(operands.known, range)):
-        problem, advice = "range is not ascending, or not finite", "Give finite numbers."
+        problem, advice = "range is not ascending, or not finite", "Pass finite numbers."
         raise operands.value_error(name, problem, advice, range=range)
     low, high = (lifted(convert(bound, kind)) for bound in range)
     widening = mnp.where(low == high, 0.5, 0.0)
@@ -415,7 +415,7 @@ def histogram(
     amounts = amounts[0] if amounts else mnp.ones_like(points)
     if amounts.shape != points.shape:
         given_shapes = {"shape": points.shape, "weights_shape": amounts.shape}
-        advice = "Give a weight for each element."
+        advice = "Pass a weight for each element."
         raise operands.shape_error("histogram", "the weights do not fit", advice, **given_shapes)
     edges = _edges("histogram", points, bins, range)
     return _counted([mnp.ravel(points)], [edges], mnp.ravel(amounts), density), edges
@@ -447,7 +447,7 @@ def histogramdd(
         Array([[1, 0],
                [0, 1]], dtype=int32)
     """
-    operands.shape_of_rank(sample, (2,), "histogramdd", "Give a matrix of points.")
+    operands.shape_of_rank(sample, (2,), "histogramdd", "Pass a matrix of points.")
     points, *amounts = _points("histogramdd", sample, weights)
     count, size = points.shape
     amounts = amounts[0] if amounts else mnp.ones((count,), points.dtype if density else int)
@@ -457,7 +457,7 @@ def histogramdd(
     if len(bins) != size or len(ranges) != size or amounts.shape != (count,):
         problem = "bins, range or weights do not match the points"
         details = dict(shape=points.shape, bins=bins, range=range, weights_shape=amounts.shape)
-        advice = "Give bins and a range for each axis, and a weight for each point."
+        advice = "Pass bins and a range for each axis, and a weight for each point."
         raise operands.shape_error("histogramdd", problem, advice, **details)
     columns = [getitem(points, (slice(None), at)) for at, _ in enumerate(bins)]
     edges = [_edges("histogramdd", *column) for column in zip(columns, bins, ranges, strict=True)]

@@ -107,7 +107,7 @@ def _of_dtypes(function: _Function) -> _Function:
         except MinixlaError:
             raise
         except (TypeError, ValueError) as error:
-            details, advice = [f"given {args}"], "Give a dtype such as mx.numpy.float32."
+            details, advice = [f"given {args}"], "Pass a dtype such as mx.numpy.float32."
             problem = f"an argument is not a dtype, or is of an unsupported kind: {error}"
             raise shape_error(function.__name__, problem, advice, *details) from None
 
@@ -132,7 +132,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
         dtype('float32')
     """
     if not arrays_and_dtypes:
-        raise shape_error("result_type", "an argument is required", "Give one or more.")
+        raise shape_error("result_type", "an argument is required", "Pass one or more.")
     kind, _ = promotion.result_type([_type_of(dtype) for dtype in arrays_and_dtypes])
     return kind.dtype
 

@@ -153,7 +153,7 @@ def of_promoted(
     return made
 
 
-_NOT_COMPLEX = "it is not defined for complex numbers", "Give their parts or absolute values."
+_NOT_COMPLEX = "it is not defined for complex numbers", "Pass their parts or absolute values."
 
 
 def refuse_complex(name: str, kind: ElementType, how: tuple[str, str] = _NOT_COMPLEX) -> None:

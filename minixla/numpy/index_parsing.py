@@ -91,7 +91,7 @@ def box_of(sizes: tuple[int, ...], key: tuple[Any, ...]) -> Box:
             boxes.append((at, at + 1, 1))
             continue
         if member[2] == 0:
-            raise rejected("the step of a slice is 0", key, sizes, "Give another step.")
+            raise rejected("the step of a slice is 0", key, sizes, "Pass another step.")
         positions = range(size)[slice(*member)]
         if positions.step < 0:
             reversed_axes.append(len(boxes))
@@ -114,7 +114,7 @@ def _expanded(members: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
     missing = len(sizes) - consumed
     if missing < 0:
         problem = f"there are {consumed} indices for {len(sizes)} dimensions"
-        raise rejected(problem, tuple(members), sizes, "Give at most one index for each dimension.")
+        raise rejected(problem, tuple(members), sizes, "Pass at most one index for each dimension.")
     places = [at for at, member in enumerate(members) if member is Ellipsis]
     if len(places) > 1:
         raise rejected("there are two ellipses", tuple(members), sizes, "One is allowed.")

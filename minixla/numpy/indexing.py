@@ -119,7 +119,7 @@ def checked_mode(mode: Any) -> str | None:
     name = name.lower() if isinstance(name, str) else name
     name = "fill" if name in ("drop", "fill_or_drop") else name
     if name not in (None, "clip", "fill", "promise_in_bounds"):
-        advice = "Give clip, fill, drop or promise_in_bounds."
+        advice = "Pass clip, fill, drop or promise_in_bounds."
         raise operands.value_error("indexing", f"mode {mode!r} is unknown", advice)
     return name
 

@@ -102,7 +102,7 @@ def stack(
 def _stacked(*members: Any, axis: int, dtype: Any) -> Any:
     shapes = [operand_shape(member, "stack") for member in members]
     if any(shape.dimensions != shapes[0].dimensions for shape in shapes):
-        problem, advice = "the arrays have different shapes", "They must have one shape."
+        problem, advice = "the arrays must have equal shapes", "Broadcast or reshape them first."
         details = [f"array {i}: {shape}" for i, shape in enumerate(shapes)]
         raise operands.shape_error("stack", problem, advice, *details)
     place = axis_of(axis, shapes[0].rank + 1, "stack")
@@ -340,14 +340,17 @@ def repeat(
         at = ops.iota(operand_shape(ends, "repeat").with_dimensions((total_repeat_length,)), 0)
         last = max(size - 1, 0)
         return mnp.take(a, mnp.minimum(mnp.searchsorted(ends, at, "right"), last), place)
-    advice = "Give total_repeat_length, the size of the result along the axis."
+    advice = "Pass total_repeat_length, the size of the result along the axis."
     counts = operands.concrete(repeats, "repeat", advice)
     if counts.shape not in ((), (1,), (size,)):
-        problem, advice = "the number of counts is invalid", "Give one, or one for each index."
+        problem, advice = (
+            "repeats must have one count, or one for each index",
+            "Pass an integer or a vector.",
+        )
         details = f"{counts.size} counts, the axis has size {size}"
         raise operands.shape_error("repeat", problem, advice, details)
     if counts.dtype.kind not in "biu" or (counts < 0).any():
-        problem, advice = "a count is negative or not an integer", "Give integers >= 0."
+        problem, advice = "a count is negative or not an integer", "Pass integers >= 0."
         raise operands.type_error("repeat", problem, advice, repeats=repeats)
     if counts.size != 1:
         return mnp.take(a, np.repeat(np.arange(size, dtype=np.int32), counts), place)
@@ -357,7 +360,7 @@ def repeat(
     return keep_weak(mnp.reshape(repeated, resized(sizes, place, size * count)), a)
 
 
-_KNOWN = "Give indices that are known when the function is traced."
+_KNOWN = "Pass indices that are known when the function is traced."
 
 
 def _changed(change: Callable[..., np.ndarray], size: int, index: Any, *values: Any) -> np.ndarray:

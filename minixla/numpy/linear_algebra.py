@@ -110,7 +110,7 @@ def matmul(
         problem = "the leading axes do not broadcast together"
         advice = "Aligned from the right, all sizes but the last two must be equal, or one is 1."
     elif left.dimensions[-1] != right.dimensions[-2:][0]:
-        problem = "contracting dimensions differ in size"
+        problem = "contracting dimensions must be equal"
         advice = "The last axis of a must be as large as the last but one, or the only one, of b."
     if problem:
         raise parameters.shape_error("matmul", problem, advice, f"a {left}", f"b {right}")
@@ -186,9 +186,9 @@ def _spelled_out(subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequenc
     try:
         text, arrays = _opt_einsum().parser.convert_interleaved_input([subscripts, *operands])
     except (KeyError, TypeError) as error:
-        problem = "the subscripts are neither text nor operands and lists of axes in turn"
+        problem = "the subscripts must be text, or operands that alternate with lists of axes"
         details = f"subscripts of type {type(subscripts).__name__}"
-        advice = 'Give "ij,jk->ik" and the operands, or each operand and a list of integers.'
+        advice = 'Pass "ij,jk->ik" and the operands, or each operand and a list of integers.'
         raise parameters.type_error("einsum", problem, advice, details, str(error)) from error
     return text, list(arrays)
 
@@ -208,7 +208,10 @@ def _steps(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> Any
     _, contractions = _contraction("einsum", text, shapes, optimize, einsum_call=True)
     steps = tuple([(tuple(step[0]), frozenset(step[1]), step[2]) for step in contractions])
     if any(len(step[0]) > 2 for step in steps):
-        problem, advice = "the path takes three operands or more at once", "Give a path of pairs."
+        problem, advice = (
+            "each step of the path must contract at most two operands",
+            "Pass a path of pairs.",
+        )
         raise parameters.value_error("einsum", problem, advice, optimize=optimize)
     return steps
 
@@ -220,7 +223,7 @@ def _contraction(subject: str, text: str, shapes: Any, optimize: Any, **how: Any
     except (ValueError, KeyError, TypeError, IndexError) as error:
         problem = "the subscripts do not fit the operands"
         details = [f"operand {i} has shape {shape}" for i, shape in enumerate(shapes)]
-        advice = "Give a letter for each axis; axes of one letter must be equal in size, or 1."
+        advice = "Pass a letter for each axis; axes of one letter must be equal in size, or 1."
         raise parameters.value_error(
             subject, problem, advice, f"subscripts {text!r}", *details, str(error)
         ) from error

@@ -264,8 +264,8 @@ def where(
     if x is None and y is None:
         return mnp.nonzero(condition, size=size, fill_value=fill_value)
     if x is None or y is None or size is not None or fill_value is not None:
-        problem = "this combination of arguments is invalid"
-        advice = "Give the condition, x and y; or the condition, with size if it is traced."
+        problem = "x and y must be passed together, without size and fill_value"
+        advice = "Pass the condition, x and y; or the condition, with size if it is traced."
         raise operands.value_error("where", problem, advice)
     return _chosen(condition, x, y)
 
@@ -302,7 +302,10 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLik
     """
     condlist, choicelist = listed(condlist), listed(choicelist)
     if len(condlist) != len(choicelist) or not condlist:
-        problem, advice = "conditions and choices differ in number", "Give one or more of both."
+        problem, advice = (
+            "condlist and choicelist must be equally long",
+            "Pass one or more of both.",
+        )
         details = f"{len(condlist)} conditions, {len(choicelist)} choices"
         raise operands.type_error("select", problem, advice, details)
     *choices, result = operands.convert_all("select", [*choicelist, default])

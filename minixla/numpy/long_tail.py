@@ -189,6 +189,6 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
         Array([0, 1, 2], dtype=int32)
     """
     if not hasattr(x, "__dlpack__"):
-        advice = "Give an array, or convert with mx.numpy.asarray."
+        advice = "Pass an array, or convert with mx.numpy.asarray."
         raise operands.shape_error("from_dlpack", "it has no __dlpack__", advice, repr(x))
     return jax.numpy.from_dlpack(x, device=device, copy=copy)

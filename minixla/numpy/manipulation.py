@@ -252,9 +252,9 @@ def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Seque
     sources = axes_of(listed(source), rank, "moveaxis")
     destinations = axes_of(listed(destination), rank, "moveaxis")
     if len(sources) != len(destinations):
-        problem = "source and destination differ in length"
+        problem = "source and destination must be equally long"
         axes = {"source": source, "destination": destination}
-        raise operands.value_error("moveaxis", problem, "Give one for each source.", **axes)
+        raise operands.value_error("moveaxis", problem, "Pass one for each source.", **axes)
     order = [axis for axis in range(rank) if axis not in sources]
     for target, origin in sorted(zip(destinations, sources, strict=True)):
         order.insert(target, origin)

@@ -40,7 +40,7 @@ def _compared(name: str, compare: Any, N: Any, M: Any, k: Any, kind: ElementType
     if isinstance(k, int):  # no elements are farther away
         k = min(max(k, -rows), columns)
     elif operand_shape(k, name).rank:
-        raise operands.shape_error(name, f"k is {operand_shape(k, name)}", "Give one integer.")
+        raise operands.shape_error(name, f"k is {operand_shape(k, name)}", "Pass one integer.")
     return lifted(convert(compare(ops.iota(shape, 0) + k, ops.iota(shape, 1)), kind))
 
 
@@ -155,7 +155,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     axes = [operands.axis_of(axis, rank, "diagonal") for axis in (axis1, axis2)]
     if axes[0] == axes[1]:
         problem = "axis1 and axis2 are the same axis"
-        raise operands.value_error("diagonal", problem, "Give two.", axis1=axis1, axis2=axis2)
+        raise operands.value_error("diagonal", problem, "Pass two.", axis1=axis1, axis2=axis2)
     a = mnp.moveaxis(a, axes, (-2, -1))
     *outer, rows, columns = operand_shape(a, "diagonal").dimensions
     offset = operands.static_int(offset, "diagonal", "offset")
@@ -214,7 +214,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
         >>> np.diag(np.array([[1, 2], [3, 4]]))
         Array([1, 4], dtype=int32)
     """
-    shape = shape_of_rank(v, (1, 2), "diag", "Give a vector or a matrix.")
+    shape = shape_of_rank(v, (1, 2), "diag", "Pass a vector or a matrix.")
     offset = operands.static_int(k, "diag", "k")
     if shape.rank == 2:
         return diagonal(v, offset)
@@ -267,7 +267,7 @@ def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
         >>> np.tril_indices_from(np.zeros((2, 2)))
         (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
-    shape = shape_of_rank(arr, (2,), "tril_indices_from", "Give a matrix.")
+    shape = shape_of_rank(arr, (2,), "tril_indices_from", "Pass a matrix.")
     return tril_indices(shape.dimensions[0], k, shape.dimensions[1])
 
 
@@ -290,5 +290,5 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
         >>> np.triu_indices_from(np.zeros((2, 2)))
         (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
-    shape = shape_of_rank(arr, (2,), "triu_indices_from", "Give a matrix.")
+    shape = shape_of_rank(arr, (2,), "triu_indices_from", "Pass a matrix.")
     return triu_indices(shape.dimensions[0], k, shape.dimensions[1])

@@ -96,7 +96,7 @@ def requested_type(dtype: Any, subject: str, default: ElementType | None = None)
     try:
         declared = element_types.element_type(np.dtype(dtype) if hasattr(dtype, "dtype") else dtype)
     except TypeError as error:
-        problem, advice = "dtype is not an element type", "Give one such as mx.numpy.float32."
+        problem, advice = "dtype is not an element type", "Pass one such as mx.numpy.float32."
         raise shape_error(subject, problem, advice, dtype=dtype) from error
     kind = canonical_element_type(declared)
     if kind is not declared:
@@ -151,7 +151,7 @@ def checked_mask(where: Any, subject: str) -> Any:
     """Return `where`, which must be None or an array of booleans for the elements that count."""
     if where is not None and kind_of(where, subject).kind != "pred":
         problem, details = "where is not an array of booleans", f"where {operand_shape(where)}"
-        raise shape_error(subject, problem, "Give the result of a comparison.", details)
+        raise shape_error(subject, problem, "Pass the result of a comparison.", details)
     return where
 
 
@@ -187,7 +187,7 @@ def of_host(members: Any, leaves: Sequence[Any], kind: ElementType | None) -> An
             host_array(number, Shape(kind, ()), "array", "a member")
         raise
     except (ValueError, TypeError) as error:
-        advice = f"Give numbers that {kind} can hold; lists of one level must be equally long."
+        advice = f"Pass numbers that {kind} can hold; lists of one level must be equally long."
         raise shape_error("array", "the value is not convertible", advice, str(error)) from error
 
 
@@ -251,7 +251,10 @@ def weights_for(subject: str, a: Any, weights: Any, axis: Axis) -> Any:
         return weights
     axes = axes_of(axis, len(sizes), subject)
     if weight_sizes != tuple([sizes[axis] for axis in axes]):
-        problem, advice = "the weights do not fit the array", "Give them its shape, or its axes'."
+        problem, advice = (
+            "the weights do not fit the array",
+            "Pass weights with its shape, or with the size of each axis.",
+        )
         raise shape_error(
             subject, problem, advice, axis=axis, shape=sizes, weights_shape=weight_sizes
         )
@@ -262,17 +265,17 @@ def weights_for(subject: str, a: Any, weights: Any, axis: Axis) -> Any:
 def members(arrays: Any, subject: str) -> list[Any]:
     """Return the arrays in a sequence, or the arrays along the first axis of an array."""
     if not isinstance(arrays, (list, tuple)):
-        shape_of_rank(arrays, range(1, 99), subject, "Give a sequence of arrays.")
+        shape_of_rank(arrays, range(1, 99), subject, "Pass a sequence of arrays.")
         arrays = mnp.unstack(arrays)
     if not arrays:
-        raise type_error(subject, "no array is given", "Give one array or more.")
+        raise type_error(subject, "no array is given", "Pass one array or more.")
     return list(arrays)
 
 
 def refuse_in_place(subject: str, inplace: bool, also: str = "") -> None:
     """Raise an error if an array is to change in place."""
     if inplace:
-        advice = "Give inplace=False and use the result."
+        advice = "Pass inplace=False and use the result."
         raise value_error(subject, f"arrays do not change in place{also}", advice)
 
 
@@ -280,7 +283,7 @@ def refuse_others(value: Any, allowed: Collection[Any], subject: str, name: str)
     """Raise an error if `value` is not in `allowed`."""
     if getattr(value, "ndim", 0) or value not in (*allowed,):
         choices = " or ".join([f'"{choice}"' for choice in allowed])
-        raise type_error(subject, f"{name} {value!r} is unknown", f"Give {choices}.")
+        raise type_error(subject, f"{name} {value!r} is unknown", f"Pass {choices}.")
 
 
 def shape_of_rank(
@@ -304,14 +307,14 @@ def static_int(value: Any, subject: str, name: str) -> int:
         raise unknown_error(subject, problem, advice, f"{name} = {value!r}") from None
     except TypeError:
         problem, details = f"{name} is not an integer", f"{name} = {value!r}"
-        raise type_error(subject, problem, "Give a Python integer.", details) from None
+        raise type_error(subject, problem, "Pass a Python integer.", details) from None
 
 
 def static_size(value: Any, subject: str, name: str) -> int:
     """Return a `static_int` that is not negative."""
     size = static_int(value, subject, name)
     if size < 0:
-        raise value_error(subject, f"{name} is negative", "Give 0 or more.", f"{name} = {size}")
+        raise value_error(subject, f"{name} is negative", "Pass 0 or more.", f"{name} = {size}")
     return size
 
 

@@ -78,7 +78,7 @@ def _folded(
     if initial is not None:
         first = convert(initial, kind)
         if operand_shape(first, name).rank:
-            raise operands.shape_error(name, "initial is not a scalar", "Give one number.")
+            raise operands.shape_error(name, "initial is not a scalar", "Pass one number.")
         first = mnp.broadcast_to(first, operand_shape(result, name).dimensions)
         result = computation(first, result)
     return mnp.expand_dims(result, axes) if keepdims and axes else result
@@ -205,7 +205,7 @@ def _extreme(row: Row, a: Any, axis: Axis, keepdims: bool, initial: Any, where: 
     is_empty = 0 in [sizes[number] for number in operands.axes_of(axis, len(sizes), name)]
     if initial is None and (is_empty or where is not None):
         problem = "initial is required if no element may count"
-        details, advice = f"the array has shape {sizes}", "Give initial, the empty result."
+        details, advice = f"the array has shape {sizes}", "Pass initial, the empty result."
         raise operands.value_error(name, problem, advice, details, axis=axis)
     x = lifted(operands.without_nan(a, name, filling))
     folded = _folded(row, x, axis, keepdims, initial, where)

@@ -32,7 +32,7 @@ Raises:
 """
 
 
-_ADVICE = "Give size, the number of results."
+_ADVICE = "Pass size, the number of results."
 
 
 @one_program("rows")
@@ -131,7 +131,7 @@ def unique(
     count = _count(begins, size, "unique")
     if count and not rows.shape[0] and fill_value is None:
         problem = "an empty array has no element to pad with"
-        raise operands.value_error("unique", problem, "Give fill_value.", f"given {shape}")
+        raise operands.value_error("unique", problem, "Pass fill_value.", f"given {shape}")
     found = _distinct(rows, order, begins, fill_value, count)
     values, index, inverse, counts = found
     inverse = mnp.reshape(inverse, shape.dimensions) if axis is None else inverse

@@ -157,7 +157,7 @@ def lexsort(keys: Sequence[Any], axis: int = -1) -> Array:
 def _keys_sorted(*arrays: Any, axis: int) -> Any:
     shapes = [operand_shape(array, "lexsort").dimensions for array in arrays]
     if len(set(shapes)) != 1:
-        advice = "Give one or more arrays of one shape."
+        advice = "Pass one or more arrays of one shape."
         raise operands.shape_error("lexsort", "the keys differ in shape", advice, shapes=shapes)
     if not shapes[0]:
         return mnp.zeros((), default_int())
@@ -199,7 +199,7 @@ def searchsorted(
     """
     operands.refuse_others(side, ("left", "right"), "searchsorted", "side")
     operands.refuse_others(method, _METHODS, "searchsorted", "method")
-    size = operands.shape_of_rank(a, (1,), "searchsorted", "Give a vector.").size
+    size = operands.shape_of_rank(a, (1,), "searchsorted", "Pass a vector.").size
     a = a if sorter is None else mnp.take(a, sorter)
     elements, values = operands.convert_all("searchsorted", [a, v])
     keys, others = (sort_keys.keys_of(operand, "searchsorted") for operand in (elements, values))
@@ -232,7 +232,7 @@ def digitize(
         >>> np.digitize(np.array([0.5, 1.0, 9.0]), np.array([1.0, 2.0]))
         Array([0, 1, 2], dtype=int32)
     """
-    size = operands.shape_of_rank(bins, (1,), "digitize", "Give a vector of edges.").size
+    size = operands.shape_of_rank(bins, (1,), "digitize", "Pass a vector of edges.").size
     if not size:
         return mnp.zeros(operand_shape(x, "digitize").dimensions, np.int32)
     edges = lifted(bins)

@@ -343,7 +343,7 @@ def cond(x: ArrayLike, p: float | str | None = None) -> Array:
     """
     shape = operand_shape(x, "cond")
     if shape.rank < 2 or 0 in shape.dimensions[-2:]:
-        advice = "Give matrices, [..., m, n], with m and n > 0."
+        advice = "Pass matrices, [..., m, n], with m and n > 0."
         raise matrix_error("cond", "x is empty or not a matrix", advice, f"x {shape}")
     x = inexact_operand(x, "cond")
     if p in (None, 2, -2):

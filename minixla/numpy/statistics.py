@@ -127,8 +127,8 @@ def _variance(
     wanted = operands.requested_type(dtype, name, inexact_type(own))
     work, kind = operands.widened(wanted), wanted.real if dtype is None else wanted
     if own.is_complex and not wanted.is_complex:
-        problem = "the dtype for complex numbers is real"
-        advice = "Leave dtype out, or give a complex one; the result is real."
+        problem = "dtype must be complex for complex numbers"
+        advice = "Omit dtype, or pass a complex one; the result is real."
         raise operands.value_error(name, problem, advice, dtype=dtype)
     # Replace NaN by a number, so that the derivative contains no NaN.
     x = lifted(convert(operands.without_nan(a, name, 0 if skips_nan else None), work))
@@ -443,7 +443,7 @@ def interp(
     """
     points = [operands.operand_shape(vector, "interp") for vector in (xp, fp)]
     if points[0].rank != 1 or points[0].dimensions != points[1].dimensions:
-        problem, advice = "xp and fp are not vectors of one size", "Give a value for each point."
+        problem, advice = "xp and fp must be vectors of equal size", "Pass a value for each point."
         details = [f"{name} {point}" for name, point in zip(("xp", "fp"), points, strict=True)]
         raise operands.shape_error("interp", problem, advice, *details)
     for operand in (x, xp):

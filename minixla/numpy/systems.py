@@ -62,7 +62,7 @@ def matrices(a: Any, subject: str, name: str = "a", square: bool = False) -> Any
     shape = operand_shape(a, subject)
     if shape.rank < 2 or (square and shape.dimensions[-1] != shape.dimensions[-2]):
         what = "a square matrix" if square else "a matrix"
-        advice = "The last two axes must be equal in size." if square else "Give two axes or more."
+        advice = "The last two axes must be equal in size." if square else "Pass two axes or more."
         problem = f"{name} is not {what} or a stack of matrices"
         raise matrix_error(subject, problem, advice, f"{name} {shape}")
     return inexact_operand(a, subject)
@@ -111,7 +111,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     left, right = operand_shape(a, "solve"), operand_shape(b, "solve")
     is_vector = right.rank == 1
     if not right.rank or right.dimensions[-1 if is_vector else -2] != left.dimensions[-1]:
-        advice = "Give b [n] or [..., n, k] for a [..., n, n]; pass a stack of vectors as matrices "
+        advice = "Pass b [n] or [..., n, k] for a [..., n, n]; pass a stack of vectors as matrices "
         advice += "of one column, b[..., None]."
         problem = "a and b must have the same number of rows"
         raise operands.shape_error("solve", problem, advice, f"a {left}", f"b {right}")
@@ -375,7 +375,10 @@ def _least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
     left, right = operand_shape(a, "lstsq"), operand_shape(b, "lstsq")
     operand_shape(0 if rcond is None else rcond, "lstsq")
     if left.rank != 2 or right.rank not in (1, 2) or left.dimensions[0] != right.dimensions[0]:
-        problem, advice = "a or b has a bad rank or size", "Give a [m, n], b [m] or [m, k]."
+        problem, advice = (
+            "a must be a matrix and b have as many rows",
+            "Pass a [m, n], b [m] or [m, k].",
+        )
         raise matrix_error("lstsq", problem, advice, f"a {left}", f"b {right}")
     kind = inexact_type(operands.common_type("lstsq", a, b))
     a, b = (operands.lifted(operands.convert(operand, kind)) for operand in (a, b))
@@ -442,11 +445,11 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """
     shape, count = operand_shape(a, "tensorinv"), operands.static_int(ind, "tensorinv", "ind")
     if count <= 0:
-        raise operands.value_error("tensorinv", "ind is not positive", "Give 1 or more.", ind=ind)
+        raise operands.value_error("tensorinv", "ind is not positive", "Pass 1 or more.", ind=ind)
     first, others = shape.dimensions[:count], shape.dimensions[count:]
     if math.prod(first) != math.prod(others):
         problem = f"the first {count} axes and the others must have equally many elements"
-        raise matrix_error("tensorinv", problem, "Give another ind.", f"a {shape}")
+        raise matrix_error("tensorinv", problem, "Pass another ind.", f"a {shape}")
     square = mnp.reshape(a, (math.prod(first), math.prod(first)))
     return mnp.reshape(inv(square), (*others, *first))
 

@@ -21,14 +21,14 @@ from minixla.typing import Array, ArrayLike
 def _integers(indices: Any, subject: str, of_flags: bool = False) -> Any:
     """Convert indices to an array of integers; accept lists, and booleans if `of_flags`."""
     if isinstance(indices, (list, tuple)):
-        indices = concrete(indices, subject, "Give an array of them.")
+        indices = concrete(indices, subject, "Pass an array of them.")
     elif isinstance(indices, int):
         indices = host_array(indices, Shape(S64), subject, "an index")
     kind = operand_shape(indices, subject).element_type
     if kind.kind == "pred" and of_flags:
         return convert(indices, default_int())
     if not kind.is_integer:
-        advice = "Give integers: convert with astype(int)."
+        advice = "Pass integers: convert with astype(int)."
         raise operands.index_error(subject, f"indices are of type {kind}", advice)
     return indices
 
@@ -104,7 +104,7 @@ def nonzero(
     if not shape.rank:
         raise operands.shape_error("nonzero", "the array is a scalar", "Use atleast_1d(a).")
     if size is None:
-        advice = "Give size, or choose between values with mx.numpy.where(mask, x, y)."
+        advice = "Pass size, or choose between values with mx.numpy.where(mask, x, y)."
         return operands.host_indices(np.nonzero(concrete(a, "nonzero", advice)))
     count = operands.static_size(size, "nonzero", "size")
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value or 0,) * shape.rank
@@ -220,11 +220,11 @@ def compress(
         Array([1, 3], dtype=int32)
     """
     operands.refuse_out("compress", out)
-    operands.shape_of_rank(condition, (1,), "compress", "Give a vector of booleans.")
+    operands.shape_of_rank(condition, (1,), "compress", "Pass a vector of booleans.")
     a, sizes, place = operands.along(a, axis, "compress")
     count, condition = sizes[place], lifted(condition)
     inside, beyond = condition[:count], condition[count:]
-    if size is None and beyond.size and concrete(beyond, "compress", "Give size.").any():
+    if size is None and beyond.size and concrete(beyond, "compress", "Pass size.").any():
         advice = f"The axis has {count} elements."
         raise operands.index_error("compress", "the condition is true beyond the axis", advice)
     (indices,) = nonzero(inside, size=size, fill_value=count)
@@ -252,7 +252,7 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
     grids = []
     for index, x in enumerate(args):
         problem = "an argument is not a vector"
-        shape = operands.shape_of_rank(x, (1,), "ix_", "Give vectors of indices.", problem)
+        shape = operands.shape_of_rank(x, (1,), "ix_", "Pass vectors of indices.", problem)
         x = nonzero(x)[0] if shape.element_type is PRED else lifted(x)
         sizes = operands.resized([1] * len(args), index, x.size)
         grids.append(ops.broadcast_in_dim(x, sizes, [index]))

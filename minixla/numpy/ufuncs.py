@@ -137,7 +137,7 @@ class ufunc(Generic[Parameters]):
             mask = mnp.reshape(mask, first.shape)
         initial = self.identity if initial is None else initial
         if initial is None and (mask is not None or not first.shape[0]):
-            self._refuse("it has no identity", "Give initial.")
+            self._refuse("it has no identity", "Pass initial.")
         start = first[0] if initial is None else convert(initial, operands.kind_of(x))
         start = mnp.broadcast_to(start, first.shape[1:])
         rest = first[1:] if initial is None else first

@@ -120,7 +120,7 @@ def bernoulli(
     operands.refuse_others(mode, ("high", "low"), "bernoulli", "mode")
     kind = kind_of(p, "bernoulli")
     if not kind.is_float:
-        raise shape_error("bernoulli", f"p is of type {kind}", "Give floats.", p=p)
+        raise shape_error("bernoulli", f"p is of type {kind}", "Pass floats.", p=p)
     sizes = sizes_of("bernoulli", shape, p)
     if mode == "low":
         return drawing.floats(key, sizes, kind) < p
@@ -318,7 +318,7 @@ def choice(
         return mnp.zeros(drawn, default_int() if is_number else kind_of(a))
     if most <= 0:
         problem = "the array has no elements to draw"
-        raise value_error("choice", problem, "Give an array with elements, or draw nothing.", a=a)
+        raise value_error("choice", problem, "Pass an array with elements, or draw nothing.", a=a)
     if not replace:
         _refuse_more("choice", count, most)
     sizes = (most,) if is_number else elements.shape
@@ -339,9 +339,10 @@ def _weighted(
     """Draw indices with given probabilities."""
     p = operands.inexact_operand(p, "choice")
     if p.shape != (most,):
-        advice = "Give a vector with one number for each element."
+        advice = "Pass a vector with one probability for each element."
         details = f"p {operand_shape(p)}", f"{most} elements"
-        raise shape_error("choice", "p does not fit the elements", advice, *details)
+        problem = "p must have one probability for each element"
+        raise shape_error("choice", problem, advice, *details)
     if replace:
         sums = mnp.cumsum(p)
         drawn = sums[-1] * (1 - drawing.floats(key, sizes, kind_of(sums)))

@@ -138,7 +138,7 @@ def dirichlet(
     kind = requested(dtype, "dirichlet", default_float(), "float")
     shape_of_alpha = operand_shape(alpha, "dirichlet")
     if not shape_of_alpha.rank:
-        advice = "Give the concentrations along the last axis."
+        advice = "Pass the concentrations along the last axis."
         raise shape_error("dirichlet", "alpha is a scalar", advice, f"alpha {shape_of_alpha}")
     *front, last = shape_of_alpha.dimensions
     sizes = sizes_of("dirichlet", shape, mnp.zeros(front))

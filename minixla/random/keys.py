@@ -53,7 +53,7 @@ def key_dtype(impl_spec: Any = None) -> Any:
         return impl_spec
     names = " or ".join([f'"{name}"' for name in implementations.IMPLEMENTATIONS])
     problem = "the implementation of random keys is unknown"
-    raise value_error("key_dtype", problem, f"Give {names}.", given=impl_spec)
+    raise value_error("key_dtype", problem, f"Pass {names}.", given=impl_spec)
 
 
 @documented(_SHARED)
@@ -106,17 +106,17 @@ def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Array:
 
 def _chosen(subject: str, impl: Any, dtype: Any) -> Any:
     if impl is not None and dtype is not None:
-        raise value_error(subject, "impl and dtype are both given", "Give one of them.")
+        raise value_error(subject, "impl and dtype are both given", "Pass one of them.")
     return key_dtype(impl if dtype is None else dtype)
 
 
 def _made(subject: str, seed: Any, dtype: Any) -> tuple[Any, Any]:
     if is_key(seed):
-        raise shape_error(subject, "the seed is a random key", "Give an integer.")
+        raise shape_error(subject, "the seed is a random key", "Pass an integer.")
     seed = int(seed) if isinstance(seed, bool) else seed
     shape = operand_shape(seed, subject)
     if shape.rank or not shape.element_type.is_integer:
-        advice = "Give an integer; map over several: mx.vmap(mx.random.key)(seeds)."
+        advice = "Pass an integer; map over several: mx.vmap(mx.random.key)(seeds)."
         raise shape_error(subject, "the seed is not a single integer", advice, f"seed {shape}")
     if type(seed) is int:
         # As in JAX, without 64-bit mode an integer keeps only its lowest 32 bits.

@@ -50,7 +50,7 @@ Args:
     shape: the shape of the result; None: that of the parameters, which must broadcast to it.
 """
 _NUMBERS = {bool, int, float}
-_MAKE_KEYS = "Give a key of mx.random.key(seed), split or fold_in."
+_MAKE_KEYS = "Pass a key of mx.random.key(seed), split or fold_in."
 
 
 def setting(name: str) -> Any:
@@ -118,7 +118,7 @@ def single(key: KeyNumbers, subject: str) -> KeyNumbers:
     """Return the key; raise an error if it is an array of keys."""
     if len(key.data.shape) != 1:
         problem, details = "the key is an array of keys", f"it has shape {key.shape}"
-        advice = f"Give one of them, or map over them: mx.vmap(mx.random.{subject})(keys)."
+        advice = f"Pass one of them, or map over them: mx.vmap(mx.random.{subject})(keys)."
         raise shape_error(subject, problem, advice, details)
     return key
 
@@ -157,7 +157,7 @@ def as_call(*arrays: str, known: Sequence[str] = ()) -> Callable[[Function], Fun
                 value = options[name]
                 if not getattr(value, "ndim", 0) and not isinstance(value, (list, tuple)):
                     if not kind_of(value, function.__name__).is_integer:
-                        problem, advice = f"{name} is not an integer", "Give an integer or array."
+                        problem, advice = f"{name} is not an integer", "Pass an integer or array."
                         raise shape_error(function.__name__, problem, advice, **{name: value})
                     options[name] = operands.static_int(value, function.__name__, name)
                     names = tuple([other for other in names if other != name])
@@ -275,7 +275,7 @@ def requested(dtype: Any, subject: str, default: ElementType, *allowed: str) -> 
     kind = requested_type(dtype, subject, default)
     if kind.kind not in allowed:
         problem, kinds = f"it does not draw numbers of type {kind}", " or ".join(allowed)
-        raise shape_error(subject, problem, f"Give a dtype of kind {kinds}.", dtype=dtype)
+        raise shape_error(subject, problem, f"Pass a dtype of kind {kinds}.", dtype=dtype)
     return kind
 
 

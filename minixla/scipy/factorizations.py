@@ -149,7 +149,10 @@ def _lu_solve(lu: Any, piv: Any, b: Any, trans: int) -> Any:
     left, right = operand_shape(lu, "lu_solve"), operand_shape(b, "lu_solve")
     is_vector, n = right.rank == left.rank - 1, left.dimensions[-1]
     if right.dimensions[-1 if is_vector else -2 :][:1] != (n,):
-        problem, advice = "b and lu differ in rows", "Give b [..., n] or [..., n, k]."
+        problem, advice = (
+            "b and lu must have the same number of rows",
+            "Pass b [..., n] or [..., n, k].",
+        )
         raise operands.shape_error("lu_solve", problem, advice, f"lu {left}", f"b {right}")
     kind = inexact_type(operands.common_type("lu_solve", lu, b))
     lu, b = (lifted(convert(operand, kind)) for operand in (lu, b))

@@ -45,7 +45,7 @@ def _solution(subject: str, solve: Callable[[Any, Any], Any], a: Any, b: Any) ->
     sizes = left.dimensions[-2:], right.dimensions[-1:] if is_vector else right.dimensions[-2:-1]
     if len(sizes[0]) < 2 or {*sizes[0]} != {*sizes[1]}:
         problem = "a is not a square matrix, or b has another number of rows"
-        advice = "Give a [..., n, n] and b [n] or [..., n, k]."
+        advice = "Pass a [..., n, n] and b [n] or [..., n, k]."
         raise operands.shape_error(subject, problem, advice, f"a {left}", f"b {right}")
     a, b = (lifted(convert(operand, kind)) for operand in (a, b))
     b = b[:, None] if is_vector else b
@@ -322,7 +322,7 @@ def eigh(
     """
     operands.refuse_others(type, (1,), "eigh", "type")
     if not (eigvals is None or (isinstance(eigvals, (tuple, list)) and len(eigvals) == 2)):
-        problem, advice = "eigvals is not a pair", "Give the first and the last index, or None."
+        problem, advice = "eigvals is not a pair", "Pass the first and the last index, or None."
         raise operands.value_error("eigh", problem, advice, eigvals=eigvals)
     if b is not None:
         a, b = (lifted(operand) for operand in operands.convert_all("eigh", [a, b]))
@@ -378,11 +378,11 @@ def eigh_tridiagonal(
     operands.refuse_others(select, ("a", "i"), "eigh_tridiagonal", "select")
     left, right = (operand_shape(vector, "eigh_tridiagonal").dimensions for vector in (d, e))
     if len(left) != 1 or len(right) != 1 or left[0] != right[0] + 1:
-        advice = "Give d [n] and e [n - 1]."
+        advice = "Pass d [n] and e [n - 1]."
         details = f"d {left}", f"e {right}"
         raise operands.shape_error("eigh_tridiagonal", "d and e do not fit", advice, *details)
     if select == "i" and select_range is None:
-        advice = "Give select_range=(first, last)."
+        advice = "Pass select_range=(first, last)."
         raise operands.value_error("eigh_tridiagonal", 'select "i" requires a range', advice)
     d, e = operands.convert_all("eigh_tridiagonal", [mnp.real(d), e])
     a = mnp.diag(d) + mnp.diag(e, 1) + mnp.diag(mnp.conjugate(e), -1)

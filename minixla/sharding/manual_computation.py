@@ -66,11 +66,11 @@ class ManualComputation(RunsPrograms):
         if not len(operands) == len(shardings) == len(wanted):
             problem = f"{len(operands)} operands, {len(shardings)} shardings of operands, and "
             problem += f"{len(wanted)} inputs"
-            self.refuse("C1", problem, "Give one sharding for each operand.")
+            self.refuse("C1", problem, "Pass one sharding for each operand.")
         outputs = self.computation.output_shapes
         if len(outputs) != len(self.out_shardings):
             problem = f"{len(outputs)} results, and {len(self.out_shardings)} shardings of results"
-            self.refuse("C1", problem, "Give one sharding for each result.")
+            self.refuse("C1", problem, "Pass one sharding for each result.")
         self._check_mesh()
         for number, (shape, sharding) in enumerate(zip(operands, shardings, strict=True)):
             sharding.check_rank(shape, self.builder_name)
@@ -87,7 +87,7 @@ class ManualComputation(RunsPrograms):
         meshes = {mesh for mesh in meshes if not mesh.is_empty}
         if len(meshes) > 1:
             names = " and ".join(sorted(map(str, meshes)))
-            self.refuse("C4", f"shardings are on several meshes, {names}", "Give one mesh.")
+            self.refuse("C4", f"shardings are on several meshes, {names}", "Pass one mesh.")
         for mesh in meshes:
             for axis in self.manual_axes:
                 if axis not in mesh.shape:

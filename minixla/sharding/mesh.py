@@ -69,7 +69,7 @@ class Mesh:
             return mesh
         names, sizes = getattr(mesh, "axis_names", None), getattr(mesh, "axis_sizes", None)
         if names is None or sizes is None:
-            problem, advice = "the value is not a mesh", "Give a minixla or jax.sharding Mesh."
+            problem, advice = "the value is not a mesh", "Pass a minixla or jax.sharding Mesh."
             raise explain(ShardingError, "Mesh", problem, [f"given: {mesh!r}"], advice)
         return cls(_devices(mesh), names, sizes)
 
@@ -228,13 +228,13 @@ def _listed_as(what: str, given: Any, read: Callable[[Any], Item]) -> tuple[Item
     try:
         return tuple([read(item) for item in given])
     except TypeError:
-        advice = "Give a sequence of names and one of integers."
+        advice = "Pass a sequence of names and one of integers."
         raise _refuse(f"{what} cannot be {given!r}", (), advice) from None
 
 
 def _grid(devices: Any, names: Sequence[str], shape: Sequence[int] | None) -> np.ndarray:
     if isinstance(devices, (str, Mapping)):
-        advice = "Give a sequence of devices, and axis_names; or None, axis_names and shape."
+        advice = "Pass a sequence of devices, and axis_names; or None, axis_names and shape."
         raise _refuse("devices must be a sequence of devices", [f"devices: {devices!r}"], advice)
     grid = np.asarray(devices, dtype=object)
     if shape is None:
@@ -270,7 +270,7 @@ def _check(names: Sequence[str], sizes: Sequence[int], numbers: Sequence[int] | 
     if not names:
         if len(numbers) != 1 or numbers[0] < 0:
             problem = "the device ids of a mesh without axes must be one device id"
-            raise _refuse(problem, details, "Give axes, or one device id, 0 or more.")
+            raise _refuse(problem, details, "Pass axes, or one device id, 0 or more.")
     elif sorted(numbers) != list(range(math.prod(sizes))):
         problem = f"the device ids must be a permutation of 0 to {math.prod(sizes) - 1}"
         advice = "Each device of the grid needs its own id; omit device_ids for 0, 1, 2 ..."

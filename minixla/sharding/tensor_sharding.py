@@ -114,12 +114,12 @@ class TensorSharding:
         """
         mesh, entries = Mesh.of(mesh), getattr(spec, "partitions", spec)
         if isinstance(entries, str) or not isinstance(entries, Sequence):
-            advice = "Give a jax.sharding.PartitionSpec, or a sequence of its entries."
+            advice = "Pass a jax.sharding.PartitionSpec, or a sequence of its entries."
             raise explain(ShardingError, "PartitionSpec", f"{spec!r} is not a spec", (), advice)
         entries = list(entries)
         if len(entries) > rank:
             problem = f"a spec of {len(entries)} entries for an array of {rank} dimensions"
-            advice = "Give at most one entry for each dimension."
+            advice = "Pass at most one entry for each dimension."
             raise explain(ShardingError, "PartitionSpec", problem, [f"spec: {spec}"], advice)
         entries += [None] * (rank - len(entries))
         unreduced = _axes(mesh, getattr(spec, "unreduced", ()))
@@ -198,7 +198,7 @@ class TensorSharding:
         if self.mesh.is_maximal or self.rank == rank:
             return
         problem = f"a sharding of {self.rank} dimensions for an array of {rank}"
-        advice = "Give axes, or none, for each dimension."
+        advice = "Pass axes, or none, for each dimension."
         raise explain(ShardingError, subject, problem, [f"{shape} with {self}"], advice)
 
     @property
@@ -241,7 +241,7 @@ def _dimension(entry: Any) -> DimensionSharding:
     given = () if entry is None else [entry] if isinstance(entry, (str, AxisRef)) else entry
     axes = list(map(_axis, given)) if isinstance(given, (tuple, list)) else [None]
     if None in axes:
-        advice = "Give for each dimension an axis, a tuple of axes, or None."
+        advice = "Pass for each dimension an axis, a tuple of axes, or None."
         raise explain(
             ShardingError, "PartitionSpec", f"{entry!r} is not an entry of a spec", (), advice
         )
@@ -276,10 +276,12 @@ def _check(sharding: TensorSharding) -> None:
     mesh, lists = sharding.mesh, sharding.lists
     if not mesh.axis_names and any(lists):
         problem = "a mesh without axes cannot shard dimensions"
-        raise _refusal(sharding, problem, "Give empty dimensions.")
+        raise _refusal(sharding, problem, "Pass empty dimensions.")
     if mesh.is_maximal and sharding.dimensions:
-        problem = f"a mesh of one device, and a sharding of {sharding.rank} dimensions"
-        raise _refusal(sharding, problem, "A sharding on one device has no dimensions.")
+        problem = (
+            f"on a mesh of one device, the sharding must have no dimensions; got {sharding.rank}"
+        )
+        raise _refusal(sharding, problem, "Omit the dimensions.")
     for number, dimension in enumerate(sharding.dimensions):
         if dimension.priority is not None and not 0 <= dimension.priority <= _MOST:
             problem = f"dimension {number} has priority {dimension.priority}"
@@ -313,11 +315,11 @@ def _check_list(
                 problem = f"axis {axis} is used twice, or overlaps another part of its axis"
                 raise _refusal(sharding, problem, "Use each axis, or part, once.")
             if not part.can_coexist(other):
-                problem = f"parts {axis} and {mesh.axis(other)} cannot be of one mesh"
-                advice = "Sizes of parts must divide those of larger ones."
+                problem = f"parts {axis} and {mesh.axis(other)} cannot be parts of one axis"
+                advice = "The size of each part must divide the size of each larger part."
                 raise _refusal(sharding, problem, advice)
         if last is not None and last.can_merge(part):
-            problem = f"parts {mesh.axis(last)} and {axis} are one"
+            problem = f"adjacent parts {mesh.axis(last)} and {axis} must be written as one"
             raise _refusal(
                 sharding, problem, f"Write {mesh.axis(last.merged(part))} in their place."
             )

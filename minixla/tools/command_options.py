@@ -82,7 +82,7 @@ def parsers() -> tuple[Parser, dict[str, Parser]]:
 
     examples = "program.mlir --form stablehlo\nprogram.mlir --html --output program.html"
     show = add("show", "Show a program as text, a picture or a page", examples, program)
-    what = "default: the form that the suffix of the output names, or hlo"
+    what = "form of the output; default: the form that the suffix of --output names, or hlo"
     forms = ("hlo", "stablehlo", "dot", "svg", "html")
     show.add_argument("--form", choices=forms, help=what)
     what = "one page with the graph, the instructions and the source; the same as --form html"
@@ -93,7 +93,7 @@ def parsers() -> tuple[Parser, dict[str, Parser]]:
     text = "Open the graph of a program in Model Explorer, which minixla[explorer] installs"
     explore = add("explore", text, "program.mlir --overlay nan", program, inputs)
     what = "color nodes by the results of running the program; may be repeated. Overlays of costs "
-    what += "and layouts are always included"
+    what += "and shardings are always included"
     overlays = ("nan", "errors", "findings")
     explore.add_argument("--overlay", choices=overlays, action="append", default=[], help=what)
     _add_source(explore)
@@ -116,13 +116,13 @@ def parsers() -> tuple[Parser, dict[str, Parser]]:
     convert = add("convert", text, examples, program)
     what = "stablehlo: MLIR text; bytecode: MLIR bytecode of this version; portable: bytecode that "
     what += "later versions read (.mlirbc); hlo: HLO text; exported: a file for "
-    what += "jax.export.deserialize (.jax, .bin). Default: the form that the suffix of the output "
+    what += "jax.export.deserialize (.jax, .bin). Default: the form that the suffix of --output "
     what += "names, or stablehlo"
     forms = ("stablehlo", "bytecode", "portable", "hlo", "exported")
     convert.add_argument("--to", choices=forms, help=what)
     what = "run one of Shardy's passes first, such as sdy-import-pipeline; may be repeated"
     convert.add_argument("--pass", dest="passes", metavar="NAME", action="append", help=what)
-    what = "implementation of the passes: ours (native, the default) or Shardy's"
+    what = "implementation of the passes: minixla's (native, the default) or Shardy's"
     convert.add_argument("--engine", choices=("native", "shardy"), default="native", help=what)
     _add_output(convert)
 
@@ -147,7 +147,7 @@ def parsers() -> tuple[Parser, dict[str, Parser]]:
 
 
 def _add_output(command: Parser) -> None:
-    command.add_argument("--output", metavar="FILE", help="default: standard output")
+    command.add_argument("--output", metavar="FILE", help="file to write; default: standard output")
 
 
 def _add_source(command: Parser) -> None:
@@ -160,12 +160,12 @@ def _shared_options() -> list[Parser]:
     parents = [Parser(add_help=False) for _ in range(3)]
     program, inputs, evaluation = parents
     what = "file of a StableHLO program (.mlir text, bytecode, portable artifact, jax.export) or "
-    what += "of an HLO program (text); - reads standard input"
+    what += "of an HLO program (text); '-' means standard input"
     program.add_argument("program", help=what)
     what = "function of the module; default: main"
     program.add_argument("--function", metavar="NAME", help=what)
-    what = "shapes of the arguments of a program with symbolic sizes, such as 3x4,4x2; - for an "
-    what += "argument with static sizes. Default: the shapes in the files"
+    what = "shapes of the arguments of a program with symbolic sizes, such as 3x4,4x2; '-' "
+    what += "means an argument with static sizes. Default: the shapes in the files"
     program.add_argument("--shapes", type=_shapes, metavar="3x4,4x2", help=what)
     what = "ignore the shardings of a program for several devices"
     program.add_argument("--drop-shardings", action="store_true", help=what)
@@ -179,7 +179,7 @@ def _shared_options() -> list[Parser]:
     inputs.add_argument("--seed", type=_seed, metavar="SEED", default=0, help=what)
     what = "Python file to run first; it may call mx.register_evaluator"
     inputs.add_argument("--load", metavar="FILE.py", action="append", help=what)
-    backends, what = list(map(str.lower, EVALUATORS)), "default: xla"
+    backends, what = list(map(str.lower, EVALUATORS)), "backend that runs the program; default: xla"
     evaluation.add_argument("--backend", choices=backends, default="xla", help=what)
     what = "write the results to a file: .npz (several arrays), .npy (one), .csv (a table of "
     what += "numbers) or .png (a picture)"

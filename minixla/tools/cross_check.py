@@ -209,7 +209,7 @@ def _distinct(findings: Sequence[Finding]) -> list[Finding]:
             distinct.append(first)
             continue
         count = "another instruction" if len(others) == 1 else f"{len(others)} more instructions"
-        text = f"{first.explanation}; so too at {count}"
+        text = f"{first.explanation}; also at {count}"
         distinct.append(first._replace(explanation=text) if others else first)
     return distinct
 

@@ -122,7 +122,7 @@ class Quotients(NamedTuple):
         return self._replace(corners=np.where(is_pole, np.inf, self.corners))
 
     def forward(self, derivative: np.ndarray, part: slice = slice(None)) -> Agreement:
-        """Compare the derivative along the direction, or a part of it."""
+        """Compare the derivative along the direction, in all results or those in `part`."""
         ours, theirs, is_smooth = derivative[part], self.middle[part], self.corners[part] < np.inf
         if not theirs.size:
             return Agreement()

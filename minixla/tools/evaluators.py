@@ -113,7 +113,7 @@ def checked(subject: str, evaluator: Evaluator, before: Evaluator | None = None)
         return evaluator
     from minixla.core.errors import TransformError, explain  # late, because it loads NumPy
 
-    advice = "Give another name, and a function of a graph and a list of arrays."
+    advice = "Pass another name, and a function of a graph and a list of arrays."
     raise explain(TransformError, subject, problem, [], advice)
 
 

@@ -189,11 +189,11 @@ def explored(
     )
     target = None if path is None else Path(path)
     if target is not None and target.suffix not in _FORMS:
-        problem, advice = f"{path} ends in {target.suffix!r}", f"Give one in {' or '.join(_FORMS)}."
+        problem, advice = f"{path} ends in {target.suffix!r}", f"Use one of {' or '.join(_FORMS)}."
         raise explain(AttributeValueError, _SUBJECT, problem, (), advice)
     for name in overlays:
         if name not in MEASURED:
-            advice = f"Give {' or '.join(MEASURED)}; costs and layouts are always included."
+            advice = f"Pass {' or '.join(MEASURED)}; costs and layouts are always included."
             raise explain(AttributeValueError, _SUBJECT, f"overlay {name!r} is unknown", (), advice)
     if target is None:
         _check_installed()

@@ -70,7 +70,7 @@ def check_grads(
     function = _flat(fun, tuple(args), dict(kwargs or {}))
     if not function.inputs:
         details = [f"args: {', '.join(str(shape_of(x)) for x in tree_leaves(args))}"]
-        problem, advice = "no argument has a derivative", "Give floats or complex numbers."
+        problem, advice = "no argument has a derivative", "Pass floats or complex numbers."
         raise explain(DerivativeError, "check_grads", problem, details, advice)
     functions = [function]
     total = sum([len(modes) ** depth for depth in range(1, order + 1)])

@@ -147,7 +147,7 @@ class Layouts:
         """
         form = os.path.splitext(os.fspath(path))[1]
         if form not in _FORMS:
-            problem, advice = f"{path} ends in {form!r}", f"Give one in {', '.join(_FORMS)}."
+            problem, advice = f"{path} ends in {form!r}", f"Use one of {', '.join(_FORMS)}."
             raise explain(AttributeValueError, "draw", problem, (), advice)
         texts = {
             ".svg": lambda: picture(opened(self.graph)),
@@ -196,7 +196,7 @@ def layouts(graph: Graph, engine: str = "native") -> Layouts:
         "layouts", graph=(graph, isinstance(graph, Graph), "a Graph: mx.make_graph(f)(x)")
     )
     if engine not in _ENGINES:
-        problem, advice = f"engine {engine!r} is unknown", f"Give {' or '.join(_ENGINES)}."
+        problem, advice = f"engine {engine!r} is unknown", f"Pass {' or '.join(_ENGINES)}."
         raise explain(AttributeValueError, "shardings", problem, (), advice)
     program = (
         Program.of_graph(graph)

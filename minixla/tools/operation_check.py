@@ -98,13 +98,13 @@ def check_op(
     check_arguments("check_op", progress=(progress, is_function, "a function of a text, or None"))
     if not isinstance(cases, Iterable) or order not in (0, 1, 2):
         problem, details = "cases or order is invalid", [f"cases: {type(cases).__name__}"]
-        advice = "Give a list of cases, check_op(op, [(x,)]), and an order of 0, 1 or 2."
+        advice = "Pass a list of cases, check_op(op, [(x,)]), and an order of 0, 1 or 2."
         raise explain(
             AttributeValueError, "check_op", problem, [*details, f"order: {order!r}"], advice
         )
     cases_given = list(map(_case, cases))
     if not cases_given:
-        advice = "Give tuples of arguments: check_op(op, [(x,)])."
+        advice = "Pass tuples of arguments: check_op(op, [(x,)])."
         raise explain(AttributeValueError, "check_op", "the list of cases is empty", (), advice)
     report = OperationReport(name, [], [])
     checks: list[tuple[str, Callable[[], None]]] = []
@@ -130,7 +130,7 @@ def _function_of(op: Any) -> tuple[Callable[..., Any], str]:
         return (lambda *args, **attributes: op(**attributes)(*args)), op.builder_name
     call = getattr(op, "wrapper", op)
     if not callable(call):
-        advice = "Give the result of mx.register_op, a class of operation or its function."
+        advice = "Pass the result of mx.register_op, a class of operation or its function."
         raise explain(AttributeValueError, "check_op", f"{op!r} is not an operation", (), advice)
     return call, getattr(call, "__name__", str(op))
 

@@ -28,8 +28,8 @@ class Editor:
     Attributes:
         inputs: the inputs of the new graph.
         operands: the arrays of inputs that were added.
-        steps: its instructions.
-        values: for each value of the old graph the new one.
+        steps: the instructions of the new graph.
+        values: maps each value of the old graph to the new one.
     """
 
     def __init__(self, graph: Graph, shapes: Sequence[AnyShape] | None = None) -> None:

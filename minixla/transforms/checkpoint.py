@@ -185,7 +185,7 @@ class checkpoint_policies:
 
     @staticmethod
     def save_anything_except_these_names(*names: str) -> Policy:
-        """Return a policy that stores all values, except those that `checkpoint_name` named so."""
+        """Return a policy that stores all values except those with a name in `names`."""
         return lambda op, *shapes, **options: (
             type(op) is not CheckpointName or op.label not in names
         )

@@ -319,7 +319,7 @@ class custom_vjp(_Custom[Parameters, Result]):
         symbolic_zeros: bool = False,
         optimize_remat: bool = False,
     ) -> None:
-        """Set the rules.
+        """Set the forward and the backward rule.
 
         Args:
             fwd: takes the arguments and returns `(result, residuals)`.

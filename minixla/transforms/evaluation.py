@@ -1,4 +1,4 @@
-"""reference: evaluate a function in NumPy. make_graph: the graph of a function."""
+"""`reference` evaluates a function in NumPy; `make_graph` returns the graph of a function."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -129,8 +129,8 @@ class SetDimensionSize(_OfDimension):
     def shape(self, operand, val):
         check_dimensions(self, "C1", operand, self.dimension)
         if val is not SIZE:
-            advice = "val must be a scalar s32[]; convert with convert_element_type."
-            self.refuse("C2", "val is not an s32 scalar", advice)
+            advice = "Pass an s32[]; convert with convert_element_type."
+            self.refuse("C2", "val must be an s32 scalar", advice)
         flags = list(operand.dynamic)
         flags[self.dimension] = not self.to_bound
         return Shape(operand.element_type, operand.dimensions, flags)

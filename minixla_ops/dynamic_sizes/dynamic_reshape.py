@@ -63,9 +63,8 @@ class DynamicReshape(Operation):
         if any(size is not SIZE for size in sizes):
             self.refuse("C2", "sizes must be s32 scalars", "Convert with convert_element_type.")
         if math.prod(bounds) != operand.size:
-            self.refuse(
-                "C3", f"the bounds hold {math.prod(bounds)} elements, the operand {operand.size}"
-            )
+            counts = f"got {math.prod(bounds)} and {operand.size}"
+            self.refuse("C3", f"the bounds must hold as many elements as the operand; {counts}")
         return Shape(operand.element_type, bounds, flags)
 
     def reference(self, operand, *dim_sizes):

@@ -127,7 +127,8 @@ class Div(Binary):
     def times(self, lhs: Array, rhs: Array) -> Array:
         """Multiply the result with a tangent or cotangent, in any order.
 
-        In imported programs it is 0 if either is: 1 / (1 + exp(x)) is 0 if exp(x) overflows.
+        In imported programs, 0 times infinity is 0, so the derivative of 1 / (1 + exp(x)) is 0 if
+        exp(x) overflows.
         """
         if in_imported_program():
             return REGISTRY["MulNoNan"](either=True)(lhs, rhs)

@@ -18,7 +18,7 @@ Arrays = Sequence[np.ndarray]
 
 
 def overwrite(old: object, update: _T) -> _T:
-    """Return the update: the update computation of overwriting."""
+    """Return the update. This is the update computation that overwrites elements."""
     return update
 
 

@@ -96,7 +96,7 @@ lu = builder(Lu)
 
 
 def permutation_of(pivots: Array, size: int) -> Array:
-    """Return the permutation of `size` rows from exchanges of each of the first rows, in turn."""
+    """Return the permutation of `size` rows that results from exchanging rows with their pivots."""
     *batch, count = array_shape(pivots).dimensions
     shapes = Shape("s32", (size,)), Shape("s32", (count,))
     program, rows_ = kept_program(_exchanged, shapes), ops.iota(shapes[0], 0)

@@ -44,8 +44,8 @@ class _Algorithm(Enumeration):
 class RngBitGenerator(Lowered):
     """Generate uniformly random bits and the next state. XLA: RngBitGenerator.
 
-    The result is a function of the initial state only: equal states give equal bits. It is composed
-    of ThreeFry or Philox (Salmon, Moraes, Dror and Shaw, SC 2011).
+    The result is a function of the initial state only: equal states give equal bits. It
+    computes ThreeFry or Philox (Salmon, Moraes, Dror and Shaw, SC 2011).
 
     Args:
         algorithm: "rng_three_fry", "rng_philox" or "rng_default". XLA chooses the default; on CPU

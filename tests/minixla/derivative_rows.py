@@ -195,7 +195,7 @@ Errors are in ULP of the true result. If a result or a derivative is infinite, h
 are not compared. Absolute errors below 128 times the least normal number are ignored, because
 XLA:CPU flushes subnormal numbers to zero. Processors with and without AVX-512 round differently in
 a few places: the second derivatives of `arccosh` in f64, `i0e` and `i1e` in f32. The bounds hold
-for both. `of 2` and similar suffixes name the constant operand.
+for both. Suffixes such as `_of_1` and `_2` name the constant operand.
 
 Near a zero of a value or derivative, errors are in ULP of one of these numbers if the result is
 smaller:

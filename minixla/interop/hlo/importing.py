@@ -19,9 +19,9 @@ from minixla_ops import create_token
 
 # Transformations and XLA recurse over nested calls.
 _DEEPEST = 100
-_ADVICE = "Give HLO text, a serialized HLO module, or the path of a file with one of these."
+_ADVICE = "Pass HLO text, a serialized HLO module, or the path of a file with one of these."
 _LOST = (
-    'Give shardings="drop" to import the program without '
+    'Pass shardings="drop" to import the program without '
     "them. Before XLA's partitioner a program computes the same on one device; after it, it is the "
     "part of each device."
 )
@@ -92,7 +92,7 @@ class _HloProgram(ImportedProgram):
     def __call__(self, *operands: Any) -> Any:
         """Return the result, or the tuple of results."""
         if self.graph.depth >= _DEEPEST:
-            problem = f"more than {_DEEPEST} computations call each other in a row"
+            problem = f"more than {_DEEPEST} nested calls of computations"
             advice = (
                 "Inline those that are called once (XLA's pass call-inliner), or write the "
                 "repetition as a while."

@@ -201,7 +201,7 @@ def _mulhi(step: Step) -> Sequence[Value]:
 
 
 def _stochastic_convert(step: Step) -> Sequence[Value]:
-    """Convert floats to integers; round up if random bits are below the fraction."""
+    """Convert floats to integers; round away from zero if random bits are below the fraction."""
     (operand, random), kind = step.shapes, step.result.element_type
     types = operand.element_type, random.element_type
     wanted = types[0].is_float, types[1].kind, kind.kind, types[1].bits
@@ -231,7 +231,7 @@ def _stochastic_convert(step: Step) -> Sequence[Value]:
 def _all_to_all(step: Step) -> Sequence[Value]:
     """Send operand i to device i of the group; result i comes from device i."""
     if len({value.shape for value in step.operands}) != 1:
-        step.reject("its operands are not of one shape", "Give an array for each member.")
+        step.reject("its operands are not of one shape", "Pass an array for each member.")
     attributes = {"split_dimension": 0, "concat_dimension": 0, "split_count": len(step.operands)}
     exchange = step.record("AllToAll", **attributes)
     return step.inlined(lambda *operands: [*exchange(mnp.stack(operands))])

@@ -142,7 +142,7 @@ def _refused(source: HloText, refusal: Refusal) -> ImportError_:
             return source.refused_at(int(match[1]), _ABOUT.sub("", problem), (), _RULE)
         position = 0 if refusal.is_slow else _first(source, refusal)
     if refusal.died:
-        problem, advice = f"XLA's parser dies of this: {refusal.problem}", _DEADLY
+        problem, advice = f"XLA's parser crashes on this: {refusal.problem}", _DEADLY
     for pattern, (words, what_to_do) in _WORDS.items():
         match = re.fullmatch(pattern, problem)
         if match is not None:

@@ -14,7 +14,7 @@ from minixla.interop.refusals import callees_first
 
 SUBJECT = "import_hlo"
 ADVICE = (
-    "Give HLO text as XLA prints it (compiled.as_text(), lowered.as_text('hlo'), --xla_dump_to), "
+    "Pass HLO text as XLA prints it (compiled.as_text(), lowered.as_text('hlo'), --xla_dump_to), "
     "whole and unchanged, or a serialized HloModuleProto or HloProto as bytes."
 )
 _NAME = r"(?<![\w.\-])%?([\w.\-]++)"

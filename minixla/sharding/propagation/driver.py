@@ -77,8 +77,8 @@ class Driver:
 
         Results of functions are visited before and after them. The order is that of MLIR's greedy
         pattern driver, because the outcome depends on it if shardings compete. It is the program's
-        order, but nodes near a change come first. With several strategies, each one runs to the end
-        in turn.
+        order, but nodes near a change come first. Several strategies run one after the other,
+        each to the end.
         """
         for number in range(len(self.strategies)):
             kinds = self.network.kinds

@@ -38,10 +38,10 @@ TEXTS = {
         .replace("return", "dense<[1]> : tensor<4294967296x4294967297xi8>"), "import_stablehlo"),
     "recursion": (main("%r = call @main(%x) : (tensor<2x3xf32>) -> tensor<2x3xf32>"),
                   "function main calls itself.*use stablehlo.while"),
-    "nothing": ("", "the source is empty.*Give a StableHLO module"),
-    "blanks": (" \n\t\n", "the source is empty.*Give a StableHLO module"),
-    "a comment": ("// a program\n", "the module holds no function.*Give a StableHLO module"),
-    "no functions": ("module {}", "the module holds no function.*Give a StableHLO module"),
+    "nothing": ("", "the source is empty.*Pass a StableHLO module"),
+    "blanks": (" \n\t\n", "the source is empty.*Pass a StableHLO module"),
+    "a comment": ("// a program\n", "the module holds no function.*Pass a StableHLO module"),
+    "no functions": ("module {}", "the module holds no function.*Pass a StableHLO module"),
     "the beginning of a program": (
         main("%r = stablehlo.tanh %x : tensor<2x3xf32>")[:80],
         "line 2, column 22: .*not all of it"),
@@ -154,14 +154,14 @@ def test_a_message_for_each_mistake(name):
     ],
 )
 def test_what_is_no_program(source):
-    message = r"import_stablehlo: the (bytes|source)(.*\n)*.*Give a StableHLO module"
+    message = r"import_stablehlo: the (bytes|source)(.*\n)*.*Pass a StableHLO module"
     with pytest.raises(mx.ImportError_, match=message):
         mx.import_stablehlo(source)
 
 
 @pytest.mark.parametrize("read", [mx.import_stablehlo, mx.import_hlo])
 def test_files_that_hold_no_program(read, tmp_path):
-    message = rf"{read.__name__}: cannot read (.*\n)*.*Give the path"
+    message = rf"{read.__name__}: cannot read (.*\n)*.*Pass the path"
     for path in (tmp_path, str(tmp_path), tmp_path / "no such file"):
         with pytest.raises(mx.ImportError_, match=message):
             read(path)
@@ -240,7 +240,7 @@ def chain(length: int) -> str:
 
 
 def test_calls_within_each_other_are_limited():
-    with pytest.raises(mx.ImportError_, match="more than 100 calls within each other"):
+    with pytest.raises(mx.ImportError_, match="more than 100 nested calls"):
         mx.import_stablehlo(chain(DEEP).replace("\n", " \n"))
 
 

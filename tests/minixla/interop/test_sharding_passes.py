@@ -62,7 +62,7 @@ def test_options_stand_beside_a_pass_or_in_its_text(engine):
         (f"{_CONSTRAINTS}{{a=b}}", {}, ["no option 'a'"]),
         (_CONSTRAINTS, {"specification": "no"}, ["cannot be 'no'", "The default is False"]),
         ("a pass", {}, ["is not a pass with options"]),
-        (_EDGES, {"engine": "xla"}, ["engine 'xla' does not", "Give native or shardy"]),
+        (_EDGES, {"engine": "xla"}, ["engine 'xla' does not", "Pass native or shardy"]),
     ],
 )
 def test_words_that_are_none_are_told(name, options, said):

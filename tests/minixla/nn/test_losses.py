@@ -149,7 +149,7 @@ def test_labels_that_name_no_class() -> None:
 
 def test_cross_entropy_rejected() -> None:
     phrases = (
-        "cross_entropy: the labels fit the logits neither",
+        "cross_entropy: the labels must match the logits",
         "logits f32[3,4]",
         "labels s32[2]",
     )

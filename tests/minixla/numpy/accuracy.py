@@ -311,8 +311,8 @@ functions, and derivatives.
 
 The tables show the greatest error of each element-wise function in ULP. One ULP is the distance
 between neighbouring values of the type at the true result. 0 is exact, and 0.51 is correctly
-rounded. The true result is NumPy's function of long doubles, which is accurate to some thousandth
-of an ULP of f64.
+rounded. The true result is NumPy's function of long doubles, which is accurate to about a
+thousandth of an ULP of f64.
 
 Operands are all values of f16 and bf16. For wider types, they are some 40,000 values, or 80,000
 complex values:

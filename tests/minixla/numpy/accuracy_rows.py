@@ -223,10 +223,10 @@ class Row(NamedTuple):
 _EXACT, _ROUNDED = (0, 0, 0, 0, 0, 0), (0.51,) * 6
 _EXACT_REAL, _ROUNDED_REAL = _EXACT[:4], _ROUNDED[:4]
 _NO_SIGN = "complex: -0 as an imaginary part counts as +0"
-_HALF = "complex: NaN of an infinite and a NaN part"
-_TINY = "NaN or worse of denormal operands"
-_OPEN = "NaN in both parts of an infinite or NaN angle"
-_MODERATE = "complex: of moderate numbers"
+_HALF = "complex: NaN if one part is infinite and the other NaN"
+_TINY = "NaN or a wrong value for subnormal operands"
+_OPEN = "both parts are NaN for an infinite or NaN angle"
+_MODERATE = "complex: for moderate numbers"
 _CONDITIONED = "times the larger operand over the result"
 
 
@@ -269,7 +269,7 @@ def _logarithm(truth: Function, bounds: Sequence[float]) -> Row:
         scale=_rough("complex128", 0, 0.75, 0.86, 25),
         apart=_complex_only(_either(_is_half_known, _is_tiny)),
         why="c128: 25 times as much where the modulus is 0.75 to 0.86; "
-        f"{_HALF}, or of denormal operands",
+        f"{_HALF}, or for subnormal operands",
     )
 
 
@@ -326,7 +326,7 @@ UNARY: dict[str, Row] = {
                 lambda z: z.real > _log_of_largest(z),
             )
         ),
-        why="complex: -0 as a real part counts as +0; more next to 2 k pi i; "
+        why="complex: -0 as a real part counts as +0; larger errors near 2 k pi i; "
         "overflows where the exponential of the real part does",
     ),
     "log": _logarithm(np.log, (0.51, 0.51, 1.5, 1, 3, 10)),
@@ -339,7 +339,8 @@ UNARY: dict[str, Row] = {
         ),
         apart=_complex_only(_either(_is_tiny, _near_log1p_pole)),
         why="f64: 70 times as much between -0.42 and -0.28; c128: 25 times as much where the "
-        "modulus of 1 + z is 0.58 to 0.86; complex: NaN of denormal operands; more next to -1",
+        "modulus of 1 + z is 0.58 to 0.86; complex: NaN for subnormal operands; "
+        "larger errors near -1",
     ),
     "log2": _logarithm(np.log2, (0.51, 0.51, 2.5, 2, 3, 10)),
     "reciprocal": Row(
@@ -347,7 +348,7 @@ UNARY: dict[str, Row] = {
         (0.51, 0.51, 0.51, 0.51, 3, 3),
         zeros=False,
         outside=_complex_only(lambda z: _size(z) > _largest(z) / 4),
-        limit="complex: not where the result is denormal",
+        limit="complex: not if the result is subnormal",
     ),
     "sqrt": Row(
         np.sqrt,
@@ -376,7 +377,8 @@ UNARY: dict[str, Row] = {
         np.tan,
         (0.51, 0.51, 1, 1, 10, 10),
         apart=_complex_only(_either(_left_of_axis, _has_no_real, _near_pole_of_tan)),
-        why=f"complex: -0 as a real part counts as +0; {_OPEN}; more where abs(cos z) < 0.1",
+        why=f"complex: -0 as a real part counts as +0; {_OPEN}; "
+        "larger errors where abs(cos z) < 0.1",
     ),
     "arccos": Row(np.arccos, (0.51, 0.51, 2, 2, 4, 4), by_parts=True),
     "arcsin": Row(np.arcsin, (0.51, 0.51, 2.5, 2, 4, 4), by_parts=True),
@@ -388,7 +390,7 @@ UNARY: dict[str, Row] = {
         np.tanh,
         (0.51, 0.51, 4.5, 8, 10, 10),
         apart=_complex_only(_near_pole_of_tanh),
-        why="complex: more where abs(cosh z) < 0.1",
+        why="complex: larger errors where abs(cosh z) < 0.1",
     ),
     "arccosh": Row(np.arccosh, (0.51, 0.51, 3, 3, 4, 4), by_parts=True),
     "arcsinh": Row(np.arcsinh, (0.51, 0.51, 3, 3, 4, 4), by_parts=True),
@@ -399,7 +401,7 @@ _POWER = Row(
     _power,
     (0.51, 0.51, 0.7, 1, 8, 8),
     scale=_magnified_power,
-    limit="complex: times abs(y log x), of moderate numbers",
+    limit="complex: times abs(y log x), for moderate numbers",
     apart=_is_tiny,
     why=_TINY,
 )
@@ -410,11 +412,11 @@ BINARY: dict[str, Row] = {
     "divide": Row(np.divide, (0.51, 0.51, 0.51, 0.51, 4, 4), limit=_MODERATE),
     "float_power": _POWER,
     "floor_divide": Row(
-        np.floor_divide, (0.51, 0.51, 2, 2), apart=_is_low, why="denormal remainders are 0"
+        np.floor_divide, (0.51, 0.51, 2, 2), apart=_is_low, why="subnormal remainders are 0"
     ),
     "fmax": Row(np.fmax, _EXACT_REAL, zeros=False),
     "fmin": Row(np.fmin, _EXACT_REAL, zeros=False),
-    "fmod": Row(np.fmod, _EXACT_REAL, apart=_is_low, why="denormal remainders are 0"),
+    "fmod": Row(np.fmod, _EXACT_REAL, apart=_is_low, why="subnormal remainders are 0"),
     "heaviside": Row(np.heaviside, _EXACT_REAL),
     "hypot": Row(np.hypot, (2, 2, 2, 2)),
     "logaddexp": Row(
@@ -427,6 +429,6 @@ BINARY: dict[str, Row] = {
     "minimum": Row(np.minimum, _EXACT_REAL, zeros=False),
     "multiply": Row(np.multiply, (0.51, 0.51, 0.51, 0.51, 2, 2), limit=_MODERATE),
     "power": _POWER,
-    "remainder": Row(np.remainder, _ROUNDED_REAL, apart=_is_low, why="denormal remainders are 0"),
+    "remainder": Row(np.remainder, _ROUNDED_REAL, apart=_is_low, why="subnormal remainders are 0"),
     "subtract": Row(np.subtract, _ROUNDED),
 }

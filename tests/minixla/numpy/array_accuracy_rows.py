@@ -27,16 +27,16 @@ class Row(NamedTuple):
 
 #: What errors are relative to, in words.
 MEASURES = {
-    "terms": "the sum of the absolute values of what is added",
+    "terms": "the sum of the absolute values of the terms",
     "result": "the result",
     "largest": "the largest absolute value of the array",
     "deviations": "the standard deviations of the two rows, multiplied",
     "one": "1",
     "mean square": "the root mean square of the result",
-    "residual": "the norm of the operand: how much of it the factors do not give back",
-    "solution": "norm of a times norm of x: what is left of b - a @ x",
-    "inverse": "norm of a times norm of its inverse: what is left of 1 - a @ inverse",
-    "spectral": "the largest value: sums of powers of the values beside those of the matrix",
+    "residual": "the norm of the operand; the error is the norm of operand - product of factors",
+    "solution": "norm of a times norm of x; the error is the norm of b - a @ x",
+    "inverse": "norm of a times norm of its inverse; the error is the norm of 1 - a @ inverse",
+    "spectral": "the largest value; the error is that of sums of powers of the values",
 }
 
 

@@ -242,20 +242,20 @@ def test_operators() -> None:
 
 
 ERRORS = [
-    ("matmul", (a(2, 3), b(2, 3)), TypeError, "contracting dimensions differ"),
+    ("matmul", (a(2, 3), b(2, 3)), TypeError, "contracting dimensions must be equal"),
     ("matmul", (np.float32(2), b(2, 3)), TypeError, "an operand is a scalar"),
     ("matmul", (a(2, 2, 3), b(3, 3, 2)), TypeError, "do not broadcast"),
-    ("matmul", (a(5, 2, 1), b(5, 4, 2)), TypeError, "matmul: contracting dimensions differ"),
-    ("matmul", (a(3), b(5, 2, 3)), TypeError, "matmul: contracting dimensions differ"),
+    ("matmul", (a(5, 2, 1), b(5, 4, 2)), TypeError, "matmul: contracting dimensions must be equal"),
+    ("matmul", (a(3), b(5, 2, 3)), TypeError, "matmul: contracting dimensions must be equal"),
     ("einsum", ("ij,jk->ik", a(2, 3), b(2, 3)), ValueError, "subscripts do not fit"),
     ("einsum", ("ijk->i", a(2, 3)), ValueError, "subscripts do not fit"),
     ("einsum", ("ij->q", a(2, 3)), ValueError, "subscripts do not fit"),
-    ("einsum", (a(2, 3), b(2, 3)), ValueError, "the subscripts are neither text nor operands and"),
+    ("einsum", (a(2, 3), b(2, 3)), ValueError, "the subscripts must be text, or operands that"),
     (
         "einsum",
         (a(2, 3), [0, 1], [2]),
         ValueError,
-        "the subscripts are neither text nor operands and",
+        "the subscripts must be text, or operands that",
     ),
     ("einsum", ("ij",), ValueError, "no operands"),
     ("linalg.norm", (a(2, 2), "nuclear"), ValueError, "ord='nuclear' is not a norm of matrices"),

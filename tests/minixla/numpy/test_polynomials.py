@@ -117,7 +117,7 @@ def test_quotient_and_remainder_make_the_dividend() -> None:
 
 ERRORS = [
     ("convolve", (X, LONG), {}, "convolve: the array has 2 dimensions"),
-    ("correlate", (LONG, LONG[:0]), {}, "correlate: a vector has no elements"),
+    ("correlate", (LONG, LONG[:0]), {}, "correlate: the vectors must not be empty"),
     ("convolve", (LONG, LONG, "most"), {}, "convolve: mode 'most' is unknown"),
 ]
 

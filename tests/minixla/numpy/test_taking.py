@@ -177,7 +177,7 @@ ERRORS = [
     ("take", (X, np.array([1]), 0, None, "strange"), ValueError, "mode 'strange' is unknown"),
     ("nonzero", (F32(1),), TypeError, "the array is a scalar"),
     ("searchsorted", (V, V, "middle"), ValueError, "side 'middle'"),
-    ("interp", (V, X, V), TypeError, "not vectors of one size"),
+    ("interp", (V, X, V), TypeError, "must be vectors of equal size"),
     ("take", (V, 2**70), OverflowError, "an index, a Python int, does not fit s64"),
 ]
 

@@ -247,7 +247,7 @@ REFUSED = {
         lambda: r.lognormal(KEY, np.float32(1), dtype=np.float16), ValueError, "fit into f16",
     ),
     "p of another size": (
-        lambda: r.choice(KEY, 3, (), True, P), ValueError, "p does not fit the elements",
+        lambda: r.choice(KEY, 3, (), True, P), ValueError, "p must have one probability for",
     ),
     "more than there are": (lambda: r.choice(KEY, 3, (4,), False), ValueError, "cannot draw 4"),
     "nothing to draw": (lambda: r.choice(KEY, 0, (4,)), ValueError, "no elements to draw"),

@@ -27,7 +27,7 @@ REFUSED = {
     "priority of nothing": ("<@m, [{}p1]>", "dimension 0 has a priority, but is empty and closed"),
     "order": ('<@m, [{}], replicated={"q", "p"}>', "not in the mesh's order"),
     "empty mesh": ('<mesh<[]>, [{"p"}]>', "a mesh without axes"),
-    "one device": ("<mesh<[], device_ids=[1]>, [{}]>", "a mesh of one device"),
+    "one device": ("<mesh<[], device_ids=[1]>, [{}]>", "on a mesh of one device"),
     "open in the middle": ('<@m, [{?, "p"}]>', "comes last"),
     "unknown mesh": ("<@n, []>", "mesh @n is unknown; there are: m"),
     "cut off": ('<@m, [{"p"}', ", is expected"),

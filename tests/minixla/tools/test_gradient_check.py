@@ -375,7 +375,7 @@ def test_tolerances():
 def test_nothing_to_differentiate():
     with pytest.raises(mx.DerivativeError) as caught:
         check(lambda n: n, (np.arange(3, dtype=np.int32),))
-    for phrase in ("check_grads: no argument has a derivative", "s32[3]", "Give floats"):
+    for phrase in ("check_grads: no argument has a derivative", "s32[3]", "Pass floats"):
         assert phrase in str(caught.value)
 
 

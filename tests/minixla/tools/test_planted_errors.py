@@ -188,7 +188,7 @@ def test_a_wrong_reference_rule_is_listed_once(plant):
     report = mx.cross_check(lambda x, y: planted(x, mnp.tanh(y)), random(3, 4), random(3, 4))
     (finding,) = report.findings
     assert (finding.operation, finding.suspects) == ("tanh", ("reference rule",)), report
-    assert "; so too at " in finding.explanation
+    assert "; also at " in finding.explanation
     assert {row.value.split()[0] for row in report.rows if row.verdict == "parts"} == {
         "result",
         "tangent",

@@ -280,7 +280,7 @@ def test_sizes_do_not_differ_over_a_batch():
             lambda x: ops.dynamic_reshape(x, [4], (12,), (True,)),
             [V],
             ShapeError,
-            ["(C3) the bounds hold 12 elements, the operand 10"],
+            ["(C3) the bounds must hold as many elements as the operand; got 12 and 10"],
         ),
     ],
 )  # fmt: skip

@@ -34,7 +34,7 @@ TEXTS = {
     "nothing": ("", "line 1, column 1: found the end ... a module begins with HloModule name"),
     "words": (
         "hello world",
-        "line 1, column 6: expects '=' in instruction ... hello world ... Give HLO text",
+        "line 1, column 6: expects '=' in instruction ... hello world ... Pass HLO text",
     ),
     "no computation": ("HloModule x", "line 1, column 11: a name is expected"),
     "no entry": (
@@ -182,7 +182,7 @@ TEXTS = {
     ),
     "no parameter": (
         module(X.replace("(0)", "(1)")),
-        "line 4, column 3: parameter: XLA's parser dies of this: it gives up",
+        "line 4, column 3: parameter: XLA's parser crashes on this: it gives up",
     ),
     "a parameter twice": (
         module(X, X.replace("x", "y")),
@@ -280,7 +280,7 @@ def test_a_message_for_each_mistake(name):
 
 @pytest.mark.parametrize("source", [b"\xff\xfe", 3, None, ["HloModule"]])
 def test_other_sources(source):
-    with pytest.raises(mx.ImportError_, match=r"Give HLO text.* a serialized"):
+    with pytest.raises(mx.ImportError_, match=r"Pass HLO text.* a serialized"):
         mx.import_hlo(source)
 
 
