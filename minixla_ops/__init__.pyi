@@ -551,7 +551,7 @@ def threefry2x32(key_0: ArrayLike, key_1: ArrayLike, block_0: ArrayLike, block_1
     """Encrypt blocks of two words under keys of two words with Threefry-2x32-20."""
 
 def top_k(operand: ArrayLike, k: int, largest: bool = ...) -> Any:
-    """Find the k greatest or least elements of the last dimension and their indices. XLA: TopK."""
+    """Find the k largest or smallest elements of the last dimension and their indices. XLA: TopK."""
 
 def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
     """Permute the dimensions. XLA: Transpose."""

@@ -24,7 +24,7 @@ class Kind(Attribute):
 
     Attributes:
         spelling: its text in a declaration, without the minimum.
-        minimum: the least value, or the least length of a list; None: no minimum.
+        minimum: the smallest value, or the smallest length of a list; None: no minimum.
     """
 
     spelling: str = ""

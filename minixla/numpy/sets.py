@@ -108,7 +108,7 @@ def unique(
         return_counts: whether to also return how often each occurs.
         axis: the axis along which arrays are compared; None for elements.
         equal_nan: whether all NaN are equal.
-        fill_value: the padding; default: the least element.
+        fill_value: the padding; default: the smallest element.
         sorted: whether the result must be in order; it always is.
 
     Returns:
@@ -181,7 +181,7 @@ class _UniqueInverseResult(NamedTuple):
 
 _DISTINCT = """
 Args:
-    fill_value: the padding of the values; default: the least element.
+    fill_value: the padding of the values; default: the smallest element.
 
 Raises:
     ConcretizationError: `x` is traced and `size` is missing.
@@ -342,8 +342,8 @@ def intersect1d(
 
     Args:
         return_indices: whether to also return the first index of each in both arrays.
-        fill_value: the padding; default: the least element of the result. Indices are padded with
-            the sizes of the arrays.
+        fill_value: the padding; default: the smallest element of the result. Indices are padded
+            with the sizes of the arrays.
 
     Returns:
         A vector; with `return_indices` also two vectors of indices.

@@ -104,8 +104,8 @@ class Mul(Binary):
 class Div(Binary):
     """Element-wise quotient; integers round toward zero. XLA: Div.
 
-    XLA leaves an integer divided by 0, and the least integer divided by -1, to the implementation.
-    Here all bits of the first are set, and the second wraps.
+    XLA leaves an integer divided by 0, and the smallest integer divided by -1, to the
+    implementation. Here all bits of the first are set, and the second wraps.
 
     Example:
         >>> ops.div(np.float32([1, 2]), np.float32([2, 2]))
@@ -156,7 +156,7 @@ class Div(Binary):
 class Rem(Binary):
     """Element-wise remainder of lhs / rhs, with the sign of lhs (C's fmod). XLA: Rem.
 
-    For an integer and 0 it is the integer; for the least integer and -1 it is 0.
+    For an integer and 0 it is the integer; for the smallest integer and -1 it is 0.
 
     Example:
         >>> ops.rem(np.int32([7, -7]), np.int32([3, 3]))

@@ -143,7 +143,7 @@ class ReducePrecision(Unary):
     """Round values to a narrower float format. XLA: ReducePrecision.
 
     The format has a sign, `exponent_bits` and `mantissa_bits`. Values round to nearest, ties to
-    even. Values that are too large become infinities, and values below the least normal number
+    even. Values that are too large become infinities, and values below the smallest normal number
     become zeros. NaN stays NaN. A count that is not below that of the operand's type leaves that
     part unchanged. Types of at most 8 bits are computed in f16 (f8e8m0fnu in f32) and rounded back.
     As in JAX, derivatives lose precision too.

@@ -302,7 +302,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
         return ops.reduce(rhs != 0, False, ops.or_, range(rhs.ndim))
 
     def step(lhs: Array, rhs: Array) -> tuple[Array, Array]:
-        # Do not take absolute values, as the least integer has no negation: the divisor shrinks.
+        # Do not take absolute values, as the smallest integer has no negation: the divisor shrinks.
         is_found = rhs == 0
         divisor = ops.select(is_found, ones_like(rhs), rhs)
         return ops.select(is_found, lhs, rhs), ops.rem(lhs, divisor)

@@ -86,7 +86,7 @@ class Sinh(_Composed):
         half = operand * 0.5
         growing, falling = ops.expm1(half), ops.expm1(-half)
         result = (growing - falling) * (0.5 * (growing + falling) + 1)
-        # Half of the least normal number may flush to 0.
+        # Half of the smallest normal number may flush to 0.
         return ops.select(ops.abs(operand) < 1e-20, operand, result)
 
     def slope(self, operand, result):

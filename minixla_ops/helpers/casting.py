@@ -38,7 +38,7 @@ def cast(array: np.ndarray, target: ElementType) -> np.ndarray:
 
     Integers wrap. Floats become integers by dropping the fraction and saturating; NaN becomes 0.
     Floats and integers become floats by rounding once to nearest, ties to even. Values beyond the
-    greatest finite value become NaN in a type without infinity. In a type without NaN they become
+    largest finite value become NaN in a type without infinity. In a type without NaN they become
     that value, and NaN becomes -0. pred is true if the element differs from 0. Complex numbers lose
     their imaginary part unless `target` is complex.
     """

@@ -47,7 +47,7 @@ def meaning(
 
 
 def _top_k(call: Any, shapes: Sequence[Shape], programs: Sequence[Graph]) -> _Function | None:
-    """Import XLA's TopK: the greatest elements, and their indices."""
+    """Import XLA's TopK: the largest elements, and their indices."""
     values = call.shapes[0]
     return (lambda x: ops.top_k(x, values.dimensions[-1])) if values.rank else None
 

@@ -1,4 +1,4 @@
-"""TopK: the greatest or least elements of the last dimension."""
+"""TopK: the largest or smallest elements of the last dimension."""
 
 import numpy as np
 
@@ -16,15 +16,15 @@ from minixla_ops.programs.lowering import Lowered
 
 @register
 class TopK(Lowered):
-    """Find the k greatest or least elements of the last dimension and their indices. XLA: TopK.
+    """Find the k largest or smallest elements of the last dimension and their indices. XLA: TopK.
 
     Equal elements are ordered by index. Floats are compared in the total order: -NaN is the least,
-    +NaN the greatest, and -0 is less than +0.
+    +NaN the largest, and -0 is less than +0.
 
     Args:
         operand: an array with at least one dimension, not complex.
         k: the number of elements, at most the size of the last dimension.
-        largest: whether to return the greatest, in descending order, or the least, in ascending
+        largest: whether to return the largest, in descending order, or the smallest, in ascending
             order.
 
     Returns:

@@ -93,12 +93,12 @@ class Eigh(_OfSquare):
 class Eig(_OfSquare):
     """Eigenvalues and right eigenvectors of square matrices: a v = v diag(w). JAX: lax.linalg.eig.
 
-    Eigenvectors have length 1, and their component with the greatest modulus is real.
+    Eigenvectors have length 1, and their component with the largest modulus is real.
 
     The derivative of eigenvalues multiplies by the inverse of v. It is infinite or NaN if the
     eigenvectors are dependent, as for [[0, 1], [0, 0]]. For equal eigenvalues with independent
     eigenvectors, derivatives of their sum are correct. The derivative of eigenvectors respects
-    their normalization, which needs a unique greatest component. As for `Eigh`, eigenvectors of
+    their normalization, which needs a unique largest component. As for `Eigh`, eigenvectors of
     equal eigenvalues have no derivative.
 
     Args:
@@ -141,7 +141,7 @@ class Eig(_OfSquare):
 
     def jvp(self, primals, tangents, results):
         # As for Hermitian matrices, with the inverse of v. The free multiple c of each vector is
-        # chosen to keep its length, and its greatest component real.
+        # chosen to keep its length, and its largest component real.
         values, vectors = results
         shape = array_shape(vectors)
         moved = product(ops.convert_element_type(tangents[0], shape.element_type), vectors)
@@ -158,7 +158,7 @@ class Eig(_OfSquare):
 
 
 def _greatest(vectors: Array) -> Array:
-    """Return 1 for the first component of greatest modulus in each column, 0 for others."""
+    """Return 1 for the first component of largest modulus in each column, 0 for others."""
     shape, sizes = array_shape(vectors), ops.abs(vectors)
     at, kind = shape.rank - 2, array_shape(sizes)
     top = ops.reduce(sizes, np.zeros((), kind.dtype), ops.max, [at])

@@ -132,7 +132,7 @@ def _eigenvalues(
 
 
 def _left_vectors(right: np.ndarray) -> np.ndarray:
-    """Return left eigenvectors of length 1 with a real greatest component."""
+    """Return left eigenvectors of length 1 with a real largest component."""
     rows, _ = _in_each(lambda x: (np.linalg.inv(x),), right)
     left = _adjoint(rows)
     left = left / np.linalg.norm(left, axis=-2, keepdims=True)

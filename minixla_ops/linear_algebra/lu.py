@@ -27,7 +27,7 @@ from minixla_ops.programs.lowering import kept_program
 class Lu(Factorization):
     """LU factorization of matrices with row pivoting: P a = l u. JAX: lax.linalg.lu.
 
-    Step i exchanges row i with the row, from i on, that has the greatest element in column i. For
+    Step i exchanges row i with the row, from i on, that has the largest element in column i. For
     complex numbers, the sums of the moduli of both parts are compared.
 
     Args:

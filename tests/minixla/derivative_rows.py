@@ -190,9 +190,9 @@ _HEAD = """## Derivatives
 
 The table shows bounds for the value and two derivatives of functions of one number. They are
 compared with values of higher precision at up to 150 operands of both signs: 0, powers of 2 from
-the least normal number to the largest, numbers next to 1, and numbers at which formulas change.
+the smallest normal number to the largest, numbers next to 1, and numbers at which formulas change.
 Errors are in ULP of the true result. If a result or a derivative is infinite, higher derivatives
-are not compared. Absolute errors below 128 times the least normal number are ignored, because
+are not compared. Absolute errors below 128 times the smallest normal number are ignored, because
 XLA:CPU flushes subnormal numbers to zero. Processors with and without AVX-512 round differently in
 a few places: the second derivatives of `arccosh` in f64, `i0e` and `i1e` in f32. The bounds hold
 for both. Suffixes such as `_of_1` and `_2` name the constant operand.

@@ -231,7 +231,7 @@ def errors(actual: Array, truth: Array, row: Row, slack: float = 0) -> Array:
 
 
 class Worst(NamedTuple):
-    """The greatest error of a function, in units of its bound's scale, and where it is."""
+    """The largest error of a function, in units of its bound's scale, and where it is."""
 
     steps: float
     operands: tuple[Any, ...]
@@ -244,7 +244,7 @@ class Worst(NamedTuple):
 
 
 def worst(row: Row, operands: Sequence[Array], actual: Array, by_xla: bool) -> Worst:
-    """The greatest error of results; those of XLA:CPU may take tiny numbers for 0."""
+    """The largest error of results; those of XLA:CPU may take tiny numbers for 0."""
     tiny = 2 * float(real_part_info(actual.dtype).smallest_normal)
     given = [operands]
     if by_xla and operands[0].dtype != np.float16:
@@ -309,7 +309,7 @@ _HEAD = """# Accuracy
 This page lists error bounds of element-wise functions, functions of whole arrays, special
 functions, and derivatives.
 
-The tables show the greatest error of each element-wise function in ULP. One ULP is the distance
+The tables show the largest error of each element-wise function in ULP. One ULP is the distance
 between neighbouring values of the type at the true result. 0 is exact, and 0.51 is correctly
 rounded. The true result is NumPy's function of long doubles, which is accurate to about a
 thousandth of an ULP of f64.

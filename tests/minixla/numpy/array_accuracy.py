@@ -55,7 +55,7 @@ def _wide(x: Any) -> Array:
 
 
 def worst(name: str, kind: str, module: Any = mx.numpy, run: Any = mx.jit) -> float:
-    """The greatest error of a function of a module, in steps of the type at 1.
+    """The largest error of a function of a module, in steps of the type at 1.
 
     Args:
         name: of the function.
@@ -72,7 +72,7 @@ def worst(name: str, kind: str, module: Any = mx.numpy, run: Any = mx.jit) -> fl
     return float(steps) if np.isfinite(steps) else math.inf
 
 
-#: The greatest errors, ours and what was measured of JAX's, by type.
+#: The largest errors, ours and what was measured of JAX's, by type.
 BOUNDS: dict[str, dict[str, tuple[float, float]]] = {
     "sum": {
         "f16": (0.079, 0.053),
@@ -217,7 +217,7 @@ def section() -> str:
     lines = [
         "## Functions of whole arrays",
         "",
-        "The table shows the greatest error of any element, in ULP of the type at 1 (2^-23 for",
+        "The table shows the largest error of any element, in ULP of the type at 1 (2^-23 for",
         "f32). It is relative to the quantity in the last column. The number after the slash is",
         "the error of jax 0.10.2 at the same operands. Results are compared with the function of",
         "long doubles. If a result is not unique (factors, solutions), the table shows the norm",

@@ -17,7 +17,7 @@ import minixla as mx
 
 TRUTH = Path(__file__).with_name("truth.txt")
 
-# The greatest errors in ULP that were found: ours in f32 and f64, and JAX's.
+# The largest errors in ULP that were found: ours in f32 and f64, and JAX's.
 BOUNDS: dict[str, tuple[float, float, float | str, float | str]] = {
     "gamma": (6.5, 4.2, 300, 390),
     "factorial": (4.8, 4.5, 350, 400),
@@ -104,7 +104,7 @@ def arguments(name: str, kind: str) -> list[np.ndarray]:
 def steps(name: str, result: Any, operands: list[np.ndarray], truth: Any, kind: Any) -> np.ndarray:
     """Steps of the type from results to the truth; none where that is out of bounds.
 
-    Beside the least normal number what is added up may be denormal, which XLA takes for zero.
+    Beside the smallest normal number what is added up may be denormal, which XLA takes for zero.
     """
     info, size = np.finfo(kind), np.abs(truth)
     is_held = (size > LEAST * float(info.tiny)) & (size < float(info.max))
@@ -124,7 +124,7 @@ def errors(name: str, result: Any, kind: str) -> np.ndarray:
 
 
 def worst(name: str, kind: str, module: Any = mx.scipy.special, jit: Any = mx.jit) -> float:
-    """The greatest error of a function of a module, compiled."""
+    """The largest error of a function of a module, compiled."""
     with jax.enable_x64(kind == "float64"):
         result = jit(getattr(module, name))(*arguments(name, kind))
     return float(errors(name, result, kind).max())
@@ -136,7 +136,7 @@ def section() -> str:
         "## Special functions",
         "",
         "Functions of `mx.scipy.special` are compared with mpmath at 130 to 740 operands each.",
-        "The figures are the greatest errors there, not proven bounds. 80 operands of each range",
+        "The figures are the largest errors there, not proven bounds. 80 operands of each range",
         "are drawn over the domain: parameters up to 10^4 (10^6 for `gammainc`, 10^8 for",
         "`betaln`, 32 for `beta`), arguments from the middle of distributions to their tails. The",
         "other operands are those with the largest errors among 60,000 of each range, for minixla",
@@ -147,8 +147,8 @@ def section() -> str:
         "relative error can be arbitrarily large. Small results therefore use an ULP of 1, which",
         "is 2^-23 in f32 and 2^-52 in f64, for these functions: `digamma` (`polygamma` of order",
         "0), `betaln`, `gammaln` left of 0 and `expi` right of 0. Results below 2^24 times",
-        "the least normal number are left out, because parts of them are subnormal, which XLA:CPU",
-        "treats as zero.",
+        "the smallest normal number are left out, because parts of them are subnormal, which",
+        "XLA:CPU treats as zero.",
         "",
         "The exponential of a large logarithm loses as many ULP as that logarithm. This affects",
         "`gammainc` and `gammaincc` for `x` below half of `a` or above twice `a`, `betainc`, and",
