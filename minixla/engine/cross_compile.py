@@ -234,7 +234,7 @@ def exported_for(
 
 
 def compile_for(platform: Platform, exported: bytes) -> Compiled:
-    """Compile a program of `jax.export` for a platform; raise Refused if XLA rejects it or dies."""
+    """Compile a program of `jax.export` for a platform; raise Refused if XLA fails."""
     try:
         libraries = [(target, *path) for target, path in LIBRARIES.items()]
         code = [library for library in libraries if library[-1] == platform.kind]

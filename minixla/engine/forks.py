@@ -35,7 +35,7 @@ _MOST_SAID = 4000
 
 @contextlib.contextmanager
 def limits(seconds: float, memory: int) -> Iterator[None]:
-    """Limit the CPU time and additional memory of this process in a block; it dies beyond them."""
+    """Limit the CPU time and additional memory of this process in a block; it ends beyond them."""
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         with contextlib.suppress(
@@ -60,12 +60,12 @@ def problem_of(error: Exception) -> dict[str, object]:
 
 
 def serve_in_forks(answer: Answer) -> None:
-    """Answer requests until there are no more, in a child that is replaced when it dies.
+    """Answer requests until there are no more, in a child that is replaced when it ends.
 
     Args:
-        answer: maps a request and its blocks of bytes to a reply and its blocks. If the child dies
-            of a request, the reply is `{"problem": why, "died": True, "said": text}`, where `text`
-            is what it wrote to its standard error.
+        answer: maps a request and its blocks of bytes to a reply and its blocks. If a request
+            ends the child, the reply is `{"problem": why, "died": True, "said": text}`, where `text`
+            is what the child wrote to its standard error.
     """
     stream = stream_to_parent()
     # Shared memory with the current request and whether it is answered, so that a death can be

@@ -202,7 +202,7 @@ def shardy_pass(text: str, pipeline: str, *, with_places: bool = False) -> str:
 
     Raises:
         AttributeValueError: unknown pass or option.
-        ImportError_: the text is not a program, or a pass rejects it or dies.
+        ImportError_: the text is not a program, or a pass rejects it or crashes.
     """
     check_characters(text, partial(refused_at, _subject(pipeline), text, advice=_REFUSED))
     return _ask(pipeline, with_places, text)

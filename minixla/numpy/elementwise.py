@@ -63,7 +63,7 @@ def sign(x: ArrayLike, /) -> Array:
 
 
 def _rounded_by(function: Any, x: Any, subject: str) -> Any:
-    """Round floats; integers and booleans stay as they are."""
+    """Round floats; return integers and booleans unchanged."""
     is_inexact, x = kind_of(x, subject).is_inexact, lifted(x)
     return keep_weak(function(x), x) if is_inexact else x
 
@@ -133,7 +133,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """Round to a number of decimals, ties to even.
 
     Args:
-        a: an array; integers stay as they are.
+        a: an array; integers are returned unchanged.
         decimals: the number of decimals; negative values round before the point.
 
     Raises:
@@ -225,7 +225,7 @@ def imag(val: ArrayLike, /) -> Array:
 @documented(PARAMETERS)
 @one_program()
 def conjugate(x: ArrayLike, /) -> Array:
-    """Return the complex conjugate; real numbers stay as they are.
+    """Return the complex conjugate; real numbers are returned unchanged.
 
     Example:
         >>> np.conjugate(np.array([1 + 2j, 3]))

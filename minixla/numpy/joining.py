@@ -327,7 +327,7 @@ def repeat(
 
     Raises:
         ConcretizationError: `repeats` is traced and `total_repeat_length` is missing.
-        ShapeError: the number of counts differs from the size of the axis.
+        ShapeError: `repeats` does not have one count, or one for each index.
 
     Example:
         >>> np.repeat(np.array([1, 2]), np.array([2, 1]))

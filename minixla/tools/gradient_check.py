@@ -44,7 +44,7 @@ def check_grads(
 
     Args:
         fun: a function of pytrees of arrays.
-        args: its arguments. Arrays of integers and booleans are kept as they are.
+        args: its arguments. Arrays of integers and booleans are passed unchanged.
         order: the highest order of derivatives, which are taken in every mode.
         modes: some of "fwd" (jvp), "rev" (vjp) and "lin" (linearize).
         atol: the absolute tolerance, or one for each element type; default: JAX's for the coarsest

@@ -30,7 +30,7 @@ def compute_gradient(
 
     Args:
         fun: a function of arrays that returns one array of floats.
-        args: its arguments, arrays; arrays of integers and booleans are kept as they are.
+        args: its arguments, arrays; arrays of integers and booleans are passed unchanged.
         eps: the step; default: the cube root of the type's precision.
 
     Returns:

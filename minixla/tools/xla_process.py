@@ -75,7 +75,7 @@ def stop() -> None:
 
 
 class _Child:
-    """A fork of this process that runs programs for a platform until it dies."""
+    """A fork of this process that runs programs for a platform until it ends."""
 
     def __init__(self, parent: BufferedRWPair, platform: str) -> None:
         self.platform = platform

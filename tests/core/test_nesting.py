@@ -351,7 +351,7 @@ def test_xla_runs_calls_500_deep_and_refuses_loops_that_would_kill_it():
     np.testing.assert_allclose(found, [np.sin(X), np.cos(X)], rtol=1e-6)
     with pytest.raises(mx.NestingError, match="deeper than XLA can compile") as caught:
         mx.jit(lambda x: ops.call(loops, x)[0])(X)
-    assert "201 computations within each other; 160 are possible" in str(caught.value)
+    assert "201 nested computations; at most 160 are supported" in str(caught.value)
     assert "mx.reference" in str(caught.value)
 
 

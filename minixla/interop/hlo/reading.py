@@ -154,7 +154,7 @@ def _refused(source: HloText, refusal: Refusal) -> ImportError_:
 
 
 def _first(source: HloText, refusal: Refusal) -> int:
-    """Return the first line without which XLA's error changes, or XLA does not die.
+    """Return the first line without which XLA's error changes, or XLA does not crash.
 
     Computations are cut off after a line, and closed.
     """
