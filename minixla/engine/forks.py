@@ -64,8 +64,8 @@ def serve_in_forks(answer: Answer) -> None:
 
     Args:
         answer: maps a request and its blocks of bytes to a reply and its blocks. If a request
-            ends the child, the reply is `{"problem": why, "died": True, "said": text}`, where `text`
-            is what the child wrote to its standard error.
+            ends the child, the reply is `{"problem": why, "died": True, "said": text}`; `text` is
+            what the child wrote to its standard error.
     """
     stream = stream_to_parent()
     # Shared memory with the current request and whether it is answered, so that a death can be

@@ -93,7 +93,7 @@ def custom_op(
     names: `dict[str, mx.Array]`, `list[mx.Array]`, a NamedTuple. Kernels and rules use a list of
     the leaves.
 
-    If the function consists of operations that can be traced, it is the composition: it runs on all
+    If the function can be traced, it is the composition: it runs on all
     platforms, has derivatives and is batched. Otherwise it is the reference, a function of NumPy
     arrays. Its result types are found by calling it with ones, unless `shape_fn` states them.
     `auto` tries to trace it at the first call, and keeps the outcome. It is the reference if it

@@ -212,7 +212,7 @@ class _AlongAxis(AxisOperation):
 
 
 class AxisAllGather(_AlongAxis):
-    """Gather the values of all batch elements along one dimension."""
+    """Gather the values of all indices of the mapped axis along one dimension."""
 
     builder_name = "all_gather"
 
@@ -228,7 +228,7 @@ class AxisAllGather(_AlongAxis):
 
 
 class AxisReduceScatter(_AlongAxis):
-    """Sum over the batch elements; each element gets its part along one dimension."""
+    """Sum over the mapped axis; each of its indices gets a part along one dimension."""
 
     builder_name = "psum_scatter"
 
