@@ -73,7 +73,7 @@ def windows(numbers: np.ndarray, batch: int, length: int, seed: int) -> Iterator
 def initial_parameters(
     seed: int, characters: int, layers: int, size: int, context: int
 ) -> Parameters:
-    """Random weights, and normalisations at the identity; those of the layers stacked."""
+    """Random weights, and normalizations at the identity; those of the layers stacked."""
     random = np.random.default_rng(seed)
 
     def weights(*sizes: int, scale: float) -> np.ndarray:

@@ -53,7 +53,7 @@ class ShardingRule:
         sizes: the sizes of the factors.
         reduction: factors over which partial results are combined.
         need_replication: factors along which the whole tensor is required.
-        permutation: factors along which a block depends on the same and a neighbouring block, or
+        permutation: factors along which a block depends on the same and a neighboring block, or
             on another block. A collective permutation moves them.
         blocked: factors along which shardings are not propagated, of any kind.
         is_custom: whether a user stated it.

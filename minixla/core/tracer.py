@@ -114,7 +114,7 @@ class Tracer(jax.core.Tracer):
 
     @property
     def weak_type(self) -> bool:
-        """True if it was computed only from Python scalars, so promotion favours other types."""
+        """True if it was computed only from Python scalars, so promotion favors other types."""
         return self._weak
 
     def _mark_weak(self) -> None:

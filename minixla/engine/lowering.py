@@ -38,8 +38,8 @@ def lowered(
 ) -> jax.stages.Lowered | None:
     """Return `jax.jit(staged).lower(*args, **kwargs)`, but faster; None if only JAX can lower it.
 
-    That is the case if arguments, context or program refer to devices. It is also the case for
-    keys, side effects, very large constants, or without results. `staged` comes from
+    Only JAX can lower it if arguments, context or program refer to devices. The same holds for
+    keys, side effects, very large constants, and programs without results. `staged` comes from
     `stage_for_jax`.
     """
     leaves, tree = tree_flatten((args, kwargs))

@@ -208,7 +208,7 @@ class CustomOperation(DeclaredOperation, Lowered):
         problem = "no derivative is registered for it"
         name = registered.name
         advice = (
-            f"Pass {name} one: @op.gradient, @op.jvp, a composition (@op.composition), or "
+            f"Register one for {name}: @op.gradient, @op.jvp, a composition (@op.composition), or "
             "op.not_differentiable(reason) if zero is intended."
         )
         raise explain(DerivativeError, self.builder_name, problem, (), advice)

@@ -1,4 +1,4 @@
-"""Building blocks of neural networks: activations, normalisation, convolution, pooling, losses.
+"""Building blocks of neural networks: activations, normalization, convolution, pooling, losses.
 
 Functions that also exist in `jax.nn` take the same arguments and return the same results.
 """

@@ -1,4 +1,4 @@
-"""Convolution, pooling and normalisation, as functions of their parameters.
+"""Convolution, pooling and normalization, as functions of their parameters.
 
 Images are channels-last: batch, spatial dimensions, features.
 """
@@ -48,8 +48,8 @@ def conv(
             are converted to their common type.
         strides: the strides of the window; one integer, or one for each spatial dimension.
         padding: "SAME", "VALID", or (low, high) for each spatial dimension.
-        input_dilation: the distance between neighbouring inputs (transposed convolution).
-        kernel_dilation: the distance between neighbouring weights (atrous convolution).
+        input_dilation: the distance between neighboring inputs (transposed convolution).
+        kernel_dilation: the distance between neighboring weights (atrous convolution).
         feature_group_count: the number of groups of features.
         dimension_numbers: another order of dimensions, such as ("NCHW", "OIHW", "NCHW").
         preferred_element_type: the element type of the result.
@@ -182,7 +182,7 @@ def _pool(
 def batch_norm(
     inputs: ArrayLike, scale: ArrayLike, offset: ArrayLike, epsilon: float = 1e-5, axis: int = -1
 ) -> tuple[Array, Array, Array]:
-    """Normalise over the batch, for training (XLA: `BatchNormTraining`).
+    """Normalize over the batch, for training (XLA: `BatchNormTraining`).
 
     Args:
         inputs: an array with features along `axis`.
@@ -192,7 +192,7 @@ def batch_norm(
         axis: the dimension of the features; the moments are taken over all others.
 
     Returns:
-        The normalised inputs, and the mean and (biased) variance of each feature.
+        The normalized inputs, and the mean and (biased) variance of each feature.
 
     Raises:
         AttributeValueError: the axis is out of range.
@@ -219,7 +219,7 @@ def batch_norm_inference(
     epsilon: float = 1e-5,
     axis: int = -1,
 ) -> Array:
-    """Normalise with given moments (XLA: `BatchNormInference`); see `batch_norm`.
+    """Normalize with given moments (XLA: `BatchNormInference`); see `batch_norm`.
 
     Args:
         inputs: an array with features along `axis`.
@@ -231,7 +231,7 @@ def batch_norm_inference(
         axis: the dimension of the features.
 
     Returns:
-        The normalised inputs.
+        The normalized inputs.
 
     Raises:
         AttributeValueError: the axis is out of range.
@@ -256,7 +256,7 @@ def layer_norm(
     epsilon: float = 1e-5,
     axis: Axis = -1,
 ) -> Array:
-    """Normalise each example, then scale and shift it.
+    """Normalize each example, then scale and shift it.
 
     Source: J. L. Ba, J. R. Kiros, G. E. Hinton, Layer Normalization (2016).
 
@@ -264,11 +264,11 @@ def layer_norm(
 
     Args:
         inputs: an array; f16 and bf16 are computed in f32.
-        scale: an array to multiply by, or None. It has the sizes of the normalised dimensions, in
+        scale: an array to multiply by, or None. It has the sizes of the normalized dimensions, in
             ascending order.
         offset: an array of the same sizes to add, or None.
         epsilon: added to the variance.
-        axis: the dimension or dimensions to normalise over.
+        axis: the dimension or dimensions to normalize over.
 
     Returns:
         An array with the shape of `inputs` and the common type of all three.
@@ -311,7 +311,7 @@ def standardize(
 
     Args:
         x: an array.
-        axis: the dimension or dimensions to normalise over; None for all.
+        axis: the dimension or dimensions to normalize over; None for all.
         mean: used in place of the mean over `axis`.
         variance: used in place of the variance over `axis`.
         epsilon: added to the variance.
@@ -396,11 +396,11 @@ def scaled_matmul(
 
 
 def _along(axes: tuple[int, ...], parameter: Any, sizes: tuple[int, ...], name: str) -> Any:
-    """Repeat a parameter of the normalised dimensions along all others."""
+    """Repeat a parameter of the normalized dimensions along all others."""
     dimensions = operand_shape(parameter, "layer_norm").dimensions
     if dimensions != tuple([sizes[axis] for axis in axes]):
-        problem = f"{name} does not fit the normalised dimensions"
+        problem = f"{name} does not fit the normalized dimensions"
         details = [f"{name} has dimensions {dimensions}", f"inputs have dimensions {sizes}"]
-        advice = f"Pass {name} the sizes of the dimensions that are normalised over."
+        advice = f"{name} must have the sizes of the dimensions that are normalized over."
         raise operands.shape_error("layer_norm", problem, advice, *details, axis=axes)
     return operands.keep_weak(ops.broadcast_in_dim(parameter, sizes, axes), parameter)

@@ -231,7 +231,7 @@ def dot_product_attention(
     Args:
         query: `[batch..., length, heads, size]`.
         key: `[batch..., positions, key heads, size]`. The number of key heads divides the number of
-            heads; each key head serves a group of neighbouring heads.
+            heads; each key head serves a group of neighboring heads.
         value: `[batch..., positions, key heads, value size]`. All three are converted to their
             common type.
         bias: added to the scaled products; broadcasts with `[batch..., heads, length, positions]`.
@@ -389,7 +389,7 @@ def cross_entropy(logits: ArrayLike, labels: ArrayLike, axis: int = -1) -> Array
     minixla: `log_softmax` and a selection.
 
     Args:
-        logits: unnormalised log-probabilities of the classes along `axis`.
+        logits: unnormalized log-probabilities of the classes along `axis`.
         labels: integers without the dimension of the classes, or probabilities shaped like
             `logits`. Integers that are not a class give 0.
         axis: the dimension of the classes.

@@ -29,7 +29,7 @@ _OFFSETS = {
     **dict.fromkeys(["inverted_cdf", "averaged_inverted_cdf"], (0, 1)),
     "closest_observation": (-1 / 2, 3 / 2),
 }
-# The weight of the upper neighbour, from the fraction of the position and the lower index.
+# The weight of the upper neighbor, from the fraction of the position and the lower index.
 _SHARES = {
     "lower": lambda xp, part, low: part * 0,
     "higher": lambda xp, part, low: xp.ceil(part),
@@ -139,7 +139,7 @@ def _of_sorted(
         low, high, share = _neighbours(xp, method, count, fractions)
         share = convert(share, work)
         low, high = (_at(ordered, index, work) for index in (low, high))
-        # A neighbour of weight 0 may be infinite.
+        # A neighbor of weight 0 may be infinite.
         below = mnp.where(share == 1, 0, low * (1 - share))
         result = below + mnp.where(share == 0, 0, high * share)
     result = lifted(convert(mnp.where(is_bad, math.nan, result), kind))

@@ -223,7 +223,7 @@ def _contraction(subject: str, text: str, shapes: Any, optimize: Any, **how: Any
     except (ValueError, KeyError, TypeError, IndexError) as error:
         problem = "the subscripts do not fit the operands"
         details = [f"operand {i} has shape {shape}" for i, shape in enumerate(shapes)]
-        advice = "Pass a letter for each axis; axes of one letter must be equal in size, or 1."
+        advice = "Use a letter for each axis; axes with one letter must have equal sizes, or 1."
         raise parameters.value_error(
             subject, problem, advice, f"subscripts {text!r}", *details, str(error)
         ) from error

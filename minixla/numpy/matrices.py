@@ -221,7 +221,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     size = shape.size + abs(offset)
     if not shape.size:
         return mnp.zeros((size, size), shape.element_type)
-    # Neighbours on a diagonal have one row of the matrix between them.
+    # Neighbors on a diagonal have one row of the matrix between them.
     low = offset if offset >= 0 else -offset * size
     high = size * size - low - (shape.size - 1) * (size + 1) - 1
     zero = splat(0, Shape(shape.element_type))

@@ -392,7 +392,7 @@ def _slopes(values: Any, axis: int, distance: Any, order: int) -> Any:
         others = [at for at in range(values.ndim) if at != axis]
         steps = mnp.expand_dims(diff(steps), others)
     secants = diff(values, axis=axis) / steps
-    # The relative position of each inner element between its neighbours.
+    # The relative position of each inner element between its neighbors.
     share: Any = 0.5
     has_places = bool(getattr(steps, "ndim", 0))
     if has_places:

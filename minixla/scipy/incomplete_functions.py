@@ -217,7 +217,7 @@ def _incomplete(a: Any, x: Any) -> tuple[Any, Any]:
 
 @of_reals(lambda y, a, x: Igamma(by=(0,))(a, x), lambda y, a, x: _slope_of_gammainc(a, x))
 def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
-    """Compute the regularised lower incomplete gamma function P(a, x).
+    """Compute the regularized lower incomplete gamma function P(a, x).
 
     JAX: `jax.scipy.special.gammainc`.
 
@@ -234,7 +234,7 @@ def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
 
 @of_reals(lambda y, a, x: -Igamma(by=(0,))(a, x), lambda y, a, x: -_slope_of_gammainc(a, x))
 def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
-    """Compute the regularised upper incomplete gamma function Q(a, x).
+    """Compute the regularized upper incomplete gamma function Q(a, x).
 
     JAX: `jax.scipy.special.gammaincc`.
 
@@ -353,7 +353,7 @@ def _slope_of_betainc(a: Any, b: Any, x: Any) -> Any:
     lambda y, a, b, x: _slope_of_betainc(a, b, x),
 )
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """Compute the regularised incomplete beta function (JAX: `jax.scipy.special.betainc`).
+    """Compute the regularized incomplete beta function (JAX: `jax.scipy.special.betainc`).
 
     Args:
         a: an array of reals > 0.

@@ -291,7 +291,7 @@ class _Step:
                     why = "sum of the devices' parts"
                     yield _made("all-reduce", factors[factor], shape, mesh, step, why)
             if halo:
-                yield _made("collective-permute", halo, shape, mesh, step, "what neighbours hold")
+                yield _made("collective-permute", halo, shape, mesh, step, "what neighbors hold")
             for move in _moves(dimension_parts, _layout(value), value.shape):
                 yield _made(*move, mesh, step, "to the result's layout")
 

@@ -133,7 +133,7 @@ class Mesh:
         return sorted(parts, key=lambda part: (self.order[part.name], part.start))
 
     def listed(self, parts: Iterable[Part]) -> tuple[AxisRef, ...]:
-        """Return parts as a list of axes: in the mesh's order, with neighbours merged."""
+        """Return parts as a list of axes: in the mesh's order, with neighbors merged."""
         return tuple(map(self.axis, merged(self.sorted_parts(parts))))
 
     def piece(self, parts: Iterable[Part], at: Mapping[str, Any]) -> Any:

@@ -241,7 +241,7 @@ def _dimension(entry: Any) -> DimensionSharding:
     given = () if entry is None else [entry] if isinstance(entry, (str, AxisRef)) else entry
     axes = list(map(_axis, given)) if isinstance(given, (tuple, list)) else [None]
     if None in axes:
-        advice = "Pass for each dimension an axis, a tuple of axes, or None."
+        advice = "Pass an axis, a tuple of axes, or None for each dimension."
         raise explain(
             ShardingError, "PartitionSpec", f"{entry!r} is not an entry of a spec", (), advice
         )

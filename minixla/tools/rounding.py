@@ -4,7 +4,7 @@ The bound for an element is, in double,
 
     factor * (ulp + spread) + the smallest normal number.
 
-`ulp` is the distance of two neighbours of the declared type there. `spread` is how far the element
+`ulp` is the distance of two neighbors of the declared type there. `spread` is how far the element
 moves when every instruction that rounds is disturbed at random. A disturbance is one unit of the
 type's precision times the square root of the number of operations for an element (Monte Carlo
 arithmetic, D. S. Parker 1997). There are as many samples as explain an error, and at most six. So

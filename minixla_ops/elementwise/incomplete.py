@@ -84,7 +84,7 @@ class Incomplete(Elementwise):
 
 @register
 class Igamma(Incomplete):
-    """The regularised lower incomplete gamma function P(a, x)."""
+    """The regularized lower incomplete gamma function P(a, x)."""
 
     spec_names = ()
     operands = ("a", "x")
@@ -103,7 +103,7 @@ class Igamma(Incomplete):
 
 @register
 class Igammac(Igamma):
-    """The regularised upper incomplete gamma function Q(a, x)."""
+    """The regularized upper incomplete gamma function Q(a, x)."""
 
     spec_names = ()
 
@@ -113,7 +113,7 @@ class Igammac(Igamma):
 
 @register
 class Betainc(Incomplete):
-    """The regularised incomplete beta function I(a, b, x)."""
+    """The regularized incomplete beta function I(a, b, x)."""
 
     spec_names = ()
     operands = ("a", "b", "x")

@@ -1,6 +1,6 @@
 """Folds as programs of differentiable operations, from which derivatives of reductions follow.
 
-A fold runs over the first dimension of its operands. If the computation is associative, neighbours
+A fold runs over the first dimension of its operands. If the computation is associative, neighbors
 are combined in a tree of logarithmic depth, which keeps their order. Otherwise elements are
 combined one after the other, as XLA evaluates short reductions.
 """

@@ -79,7 +79,7 @@ def _floats_as_integers(array: np.ndarray, target: ElementType) -> np.ndarray:
 def _rounded_to_odd(array: np.ndarray) -> np.ndarray:
     """Convert to f32 values that round to narrower types as the elements themselves do.
 
-    If a value is not exact in f32, use the neighbour with the odd significand. It is never a tie in
+    If a value is not exact in f32, use the neighbor with the odd significand. It is never a tie in
     a type with fewer bits (Boldo and Melquiond, "When double rounding is odd", 2004).
     """
     kind = element_type(array.dtype)

@@ -169,7 +169,7 @@ def inserted(values: Sequence[_T], position: int, value: _T) -> tuple[_T, ...]:
 class Pad(Operation):
     """Insert a value around and between the elements, or remove edges. XLA: Pad.
 
-    In each dimension, `interior` values are inserted between neighbours, then `low` before the
+    In each dimension, `interior` values are inserted between neighbors, then `low` before the
     first and `high` after the last element. A negative `low` or `high` removes elements instead.
 
     Args:

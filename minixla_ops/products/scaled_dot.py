@@ -20,7 +20,7 @@ class ScaledDot(Lowered, Dot):
     """Multiply lhs and rhs, each with its scale, like DotGeneral. XLA: ScaledDot.
 
     A scale has the rank of its operand. In each dimension, its size is the operand's or divides it,
-    and its element i is for a block of neighbours: operand[j] is multiplied by
+    and its element i is for a block of neighbors: operand[j] is multiplied by
     scale[j // (operand size / scale size)]. A scalar scales all elements. Products are computed and
     summed in the result's type, but at least in f32.
 

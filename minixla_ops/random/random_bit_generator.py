@@ -155,7 +155,7 @@ def _threefry(state: Array, shape: Shape) -> tuple[Array, Array]:
     sizes = shape.dimensions or (1,)
     axis = paired_dimension(sizes)
     before, size, after = sizes[:axis], sizes[axis], sizes[axis + 1 :]
-    # A block's two words become neighbours along one dimension, cut if its size is odd.
+    # A block's two words become neighbors along one dimension, cut if its size is odd.
     blocks = sizes if is_wide else (*before, (size + 1) // 2, *after)
     count = prod(blocks)
     counters = _low_high(counter + ops.iota(Shape(U64, (count,)), 0))

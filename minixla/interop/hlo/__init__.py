@@ -1,4 +1,4 @@
-"""Import of HLO text, optimised or not."""
+"""Import of HLO text, optimized or not."""
 
 from minixla.interop.hlo.importing import import_hlo
 

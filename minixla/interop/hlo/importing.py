@@ -41,7 +41,7 @@ def import_hlo(source: ProgramText, *, shardings: Shardings = "refuse") -> Impor
     """Import an HLO program as a function.
 
     Args:
-        source: HLO text as XLA prints it, optimised or not (`lowered.as_text("hlo")`,
+        source: HLO text as XLA prints it, optimized or not (`lowered.as_text("hlo")`,
             `compiled.as_text()`, files of `--xla_dump_to`), as a string or bytes; the bytes of a
             serialized HloModuleProto or HloProto (`--xla_dump_hlo_as_proto`); or a path (a string
             that ends in .hlo, .txt or .pb is one).

@@ -10,7 +10,7 @@ from minixla_ops.products.convolution import ConvGeneralDilated
 
 
 def conservative(rule: ShardingRule, op: object) -> ShardingRule:
-    """Return the rule of an operation without factors that need communication between neighbours.
+    """Return the rule of an operation without factors that need communication between neighbors.
 
     Dimensions along which arrays are joined, or windows of a convolution move, then have separate
     factors. Along dimensions that are sliced, padded or reduced in windows, nothing is propagated.

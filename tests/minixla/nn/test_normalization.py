@@ -227,7 +227,7 @@ def test_rejected() -> None:
         lambda x: mx.nn.layer_norm(x, np.ones(3, np.float32)),
         [x],
         mx.ShapeError,
-        "layer_norm: scale does not fit the normalised dimensions",
+        "layer_norm: scale does not fit the normalized dimensions",
         "scale has dimensions (3,)",
         "inputs have dimensions (2, 3, 4)",
     )

@@ -78,7 +78,7 @@ class _Draws:
 
 
 def _floats(dtype: np.dtype, count: int) -> Array:
-    """Edges, all exponents, neighbourhoods of -1, 0, 1, poles of tan and the ends of exp."""
+    """Edges, all exponents, neighborhoods of -1, 0, 1, poles of tan and the ends of exp."""
     draws = _Draws(dtype, count)
     if draws.info.bits == 16:
         return all_values(dtype)[:: max(1, 2**15 // count)]
@@ -97,7 +97,7 @@ def _floats(dtype: np.dtype, count: int) -> Array:
 
 
 def _complexes(dtype: np.dtype, count: int) -> Array:
-    """Edges, all exponents, both sides of cuts, neighbourhoods of 1, -1, i, -i and of poles."""
+    """Edges, all exponents, both sides of cuts, neighborhoods of 1, -1, i, -i and of poles."""
     draws = _Draws(dtype, count)
     corner: Array = draws.generator.choice([1, -1, 1j, -1j], count)
     circle: Array = np.exp(1j * draws.between(-np.pi, np.pi)) * (1 + draws.small())
@@ -178,7 +178,7 @@ def _flushed(x: Array) -> Array:
 
 
 def _steps(size: Array, info: Any) -> Array:
-    """The distance between neighbouring values of the type at these sizes."""
+    """The distance between neighboring values of the type at these sizes."""
     size = np.where(np.isfinite(size) & (size > 0), np.minimum(size, WIDE(float(info.max))), 1)
     exponent = np.frexp(size)[1] - 1
     return np.ldexp(WIDE(1), np.maximum(exponent, int(info.minexp)) - int(info.nmant))
@@ -310,7 +310,7 @@ This page lists error bounds of element-wise functions, functions of whole array
 functions, and derivatives.
 
 The tables show the largest error of each element-wise function in ULP. One ULP is the distance
-between neighbouring values of the type at the true result. 0 is exact, and 0.51 is correctly
+between neighboring values of the type at the true result. 0 is exact, and 0.51 is correctly
 rounded. The true result is NumPy's function of long doubles, which is accurate to about a
 thousandth of an ULP of f64.
 
@@ -319,7 +319,7 @@ complex values:
 
 - zeros of both signs, subnormal numbers, the largest numbers, infinities and NaN in every
   combination;
-- both sides of branch cuts, and the neighbourhoods of 1, -1, i, -i and of poles;
+- both sides of branch cuts, and the neighborhoods of 1, -1, i, -i and of poles;
 - random numbers of every exponent.
 
 In f32 and f64, several times as many operands showed no larger error. At other operands, an error
