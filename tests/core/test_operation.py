@@ -127,7 +127,7 @@ class Window(Operation):
 
 
 WRONG_ATTRIBUTES = [
-    ({}, "window: attribute sizes is missing.", "Pass sizes: a sequence, each member an integer."),
+    ({}, "window: attribute sizes is missing.", "Pass sizes: a sequence, each element an integer."),
     ({"size": 1}, "window: unknown attribute 'size'.", "sizes, count, scale, tag."),
     ({"sizes": 1}, "attribute sizes has an invalid value", "must be a sequence, not 1"),
     ({"sizes": [0]}, "sizes = [0]", "must be >= 1, not 0"),

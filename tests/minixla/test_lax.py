@@ -104,7 +104,9 @@ def test_operands_by_position_and_by_keyword():
         lambda: lax.cond(True, add, add, 1, 2, operand=3),
         lambda: lax.switch(0, [add], 1, 2, operand=3),
     ):
-        with pytest.raises(mx.TransformError, match="operands by position or the keyword operand"):
+        with pytest.raises(
+            mx.TransformError, match="operands must be passed by position or as operand"
+        ):
             call()
 
 

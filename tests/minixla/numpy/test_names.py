@@ -29,7 +29,7 @@ OWN_LAYERS = [
 ]
 IMPORTED = [
     importlib.import_module(node.module)
-    for node in ast.parse(Path(mnp.__file__).read_text()).body
+    for node in ast.walk(ast.parse(Path(mnp.__file__).read_text()))
     if isinstance(node, ast.ImportFrom) and node.module and node.names[0].name == "*"
 ]
 
@@ -48,7 +48,7 @@ LEFT_OUT = dict.fromkeys(
 KEYWORDS_LEFT_OUT = {
     ("einsum", "_dot_general"): "private",
     **{
-        ("ufunc", name): "methods of ufuncs are found by their name"
+        ("ufunc", name): "methods are found by name"
         for name in ("nargs", "reduce", "accumulate", "at", "reduceat")
     },
 }

@@ -207,7 +207,7 @@ def test_flags_are_true_or_false(name: str, flag: str) -> None:
     parameters = inspect.signature(function).parameters.values()
     needed = [V for each in parameters if each.default is each.empty]
     for given in (np.ones(2, bool), "yes", np.ones((0,), bool)):
-        with pytest.raises(mx.ArgumentTypeError, match=f": {flag} is neither True nor False"):
+        with pytest.raises(mx.ArgumentTypeError, match=f": {flag} must be True or False"):
             function(*needed, **{flag: given})
 
 

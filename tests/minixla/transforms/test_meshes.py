@@ -97,7 +97,7 @@ def test_a_mesh_is_set_and_removed():
 def test_what_is_no_mesh_is_refused():
     with pytest.raises(ValueError, match="mesh"):
         mx.set_mesh("x")
-    with pytest.raises(mx.ShardingError, match="a mesh of 4096 devices"):
+    with pytest.raises(mx.ShardingError, match="a mesh needs 4096 devices"):
         mx.set_mesh(mx.sharding.Mesh(None, ("x",), (4096,)))
 
 

@@ -294,7 +294,7 @@ def test_convert_batching():
 
 
 def test_convert_rejects_tuples_and_unknown_types():
-    with pytest.raises(ShapeError, match="convert_element_type: operand operand is not an array"):
+    with pytest.raises(ShapeError, match="convert_element_type: operand operand must be an array"):
         trace_to_graph(
             lambda x: [ops.convert_element_type(x, "f32")], [TupleShape([Shape("f32", ())])]
         )

@@ -91,7 +91,7 @@ REJECTED = [
         "(C1) operands lhs and rhs differ in dimensions",
     ),
     ([np.zeros(3, np.int32), np.zeros(3, np.int32)], "(C2) element type s32 is not supported"),
-    ([np.zeros(3, np.float32)], "1 operands were given"),
+    ([np.zeros(3, np.float32)], "got 1 operands"),
 ]
 
 

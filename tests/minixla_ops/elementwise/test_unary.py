@@ -222,7 +222,7 @@ def test_rejected_element_types(name):
 
 def test_rejected_tuple():
     shape = TupleShape([Shape("f32", ())])
-    with pytest.raises(ShapeError, match="operand operand is not an array"):
+    with pytest.raises(ShapeError, match="operand operand must be an array"):
         trace_to_graph(lambda x: [ops.abs(x)], [shape])
 
 

@@ -622,5 +622,5 @@ def test_tuples_are_no_operands():
         lambda x, i, u: ops.scatter(ops.tuple([x, x]), i, u, ops.add, ROWS),
         [X, INDICES, U],
         ShapeError,
-        "operands[0] is not an array",
+        "operands[0] must be an array",
     )
