@@ -458,9 +458,13 @@ def interp(
         xp, fp = mnp.take(xp, order, mode="clip"), mnp.take(fp, order, mode="clip")
         xp = mnp.concatenate([xp[-1:] - period, xp, xp[:1] + period])
         fp = mnp.concatenate([fp[-1:], fp, fp[:1]])
-    upper = mnp.clip(mnp.searchsorted(xp, x, "right"), 1, xp.shape[0] - 1)
-    x0, f0 = (mnp.take(vector, upper - 1, 0, mode="clip") for vector in (xp, fp))
-    x1, f1 = (mnp.take(vector, upper, 0, mode="clip") for vector in (xp, fp))
+    # One row for each interval: XLA:CPU would repeat the search in each gather of a neighbor.
+    last = max(xp.shape[0] - 2, 0)
+    interval = mnp.clip(mnp.searchsorted(xp, x, "right") - 1, 0, last)
+    rows = (mnp.stack([vector[: last + 1], vector[-last - 1 :]], -1) for vector in (xp, fp))
+    (x0, x1), (f0, f1) = (
+        mnp.moveaxis(mnp.take(row, interval, 0, mode="clip"), -1, 0) for row in rows
+    )
     width = x1 - x0
     is_point = width == 0
     slope = (f1 - f0) / mnp.where(is_point, 1, width)
