@@ -109,9 +109,11 @@ class While(RunsPrograms):
         if loop.progress is None:
             return loop.operation(*moved), places
         values = moved[loop.skipped :]
-        active, first, *results = loop.operation(*ops.call(loop.progress, *values), *values)
-        inner = [active, first][: loop.skipped]
-        return (*inner, *results), places
+        active, _, *results = loop.operation(*ops.call(loop.progress, *values), *values)
+        if loop.skipped:  # all elements of each inner batch have stopped
+            first = np.full(size, prod(array_shape(active).dimensions[1:]), np.int32)
+            results = [active, first, *results]
+        return tuple(results), places
 
 
 class _Batched(NamedTuple):
@@ -120,8 +122,8 @@ class _Batched(NamedTuple):
     Attributes:
         batched: which operands of the loop of one batch element differ over the batch.
         operation: the loop over the batch.
-        progress: if batch elements stop at different times, the program of the first two values of
-            `operation` from the others; see `_progress`.
+        progress: if batch elements stop at different times, the program that computes the first
+            two values of `operation` from the others.
         skipped: how many operands `operation` computes anew: two for a loop that is such a loop
             already, over an inner batch.
     """

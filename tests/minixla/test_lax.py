@@ -104,9 +104,7 @@ def test_operands_by_position_and_by_keyword():
         lambda: lax.cond(True, add, add, 1, 2, operand=3),
         lambda: lax.switch(0, [add], 1, 2, operand=3),
     ):
-        with pytest.raises(
-            mx.TransformError, match="by position or as operand"
-        ):
+        with pytest.raises(mx.TransformError, match="by position or as operand"):
             call()
 
 

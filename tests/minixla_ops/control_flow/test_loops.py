@@ -12,9 +12,9 @@ from jaxlib import _hlo  # type: ignore[attr-defined]  # compiled, without stubs
 
 import minixla as mx
 import minixla_ops as ops
-from minixla.core import Shape, parse_shape
+from minixla.core import Graph, Shape, parse_shape
 from minixla.core.errors import ShapeError, TransformError
-from minixla.core.tracing import trace_to_graph
+from minixla.core.tracing import evaluate_graph, trace_to_graph
 from minixla_ops.control_flow.loops import repeat
 from tests.harness import (
     check_batching,
@@ -250,6 +250,27 @@ def test_loops_over_batches_grow_by_as_much_with_each():
         lines.append(graph.pruned().stablehlo().count("\n"))
     # Each batch repeats the numbers that the loop holds.
     assert lines[-1] - lines[-2] == lines[2] - lines[1] < 10
+
+
+def test_all_results_of_a_loop_over_two_batches():
+    function = mx.vmap(lambda x: shrinking(x, np.float64(2))[0])
+    x = np.array([[3.5, 100.0], [0.5, 7.0]])
+    graph = mx.make_graph(function)(x[0]).pruned()
+    (step,) = [each for each in graph.instructions if each.op.name == "While"]
+    active, first, *others = [
+        np.stack(values)
+        for values in zip(*[operands_of(graph, step, row) for row in x], strict=True)
+    ]
+    batched = mx.vmap(lambda *operands: step.op(*operands))(active, first, *others)
+    rows = [step.op(*row) for row in zip(active, first, *others, strict=True)]
+    for both, apart in zip(batched, zip(*rows, strict=True), strict=True):
+        np.testing.assert_array_equal(both, np.stack(apart))
+
+
+def operands_of(graph, step, *arguments):
+    """The operands of an instruction for these arguments of its program."""
+    before = Graph(graph.inputs, graph.instructions, step.operands, "operands").pruned()
+    return evaluate_graph(before, arguments)
 
 
 def test_only_what_differs_over_the_batch_is_batched():

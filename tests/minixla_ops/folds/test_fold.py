@@ -688,9 +688,7 @@ def test_only_sums_are_linear():
     def _(primals, tangents):
         return primals[0], ops.reduce(tangents[0], -np.inf, ops.max, [0]) * primals[0]
 
-    with pytest.raises(
-        DerivativeError, match="reduce: a jvp rule applies the operation to"
-    ):
+    with pytest.raises(DerivativeError, match="reduce: a jvp rule applies the operation to"):
         mx.grad(lambda x: ops.reduce(function(x), 0.0, ops.add, [0]))(np.ones(3, np.float32))
 
 

@@ -252,9 +252,7 @@ def test_vectors_that_are_multiplied_by_0_count_as_not_used():
 
 
 def test_a_schur_form_has_no_derivative():
-    with pytest.raises(
-        DerivativeError, match=r"schur: the operation has no (.|\n)*eigh or eig"
-    ):
+    with pytest.raises(DerivativeError, match=r"schur: the operation has no (.|\n)*eigh or eig"):
         mx.jvp(ops.schur, (np.eye(2),), (np.eye(2),))
 
 
