@@ -238,7 +238,7 @@ class TestChoice:
         op.kernel("cpu", self.giving(2), n=3)
         assert op(X, 2)[0] == 1
         with pytest.raises(
-            mx.TransformError, match="several kernels are for these attributes"
+            mx.TransformError, match="several kernels match these attributes"
         ) as e:
             op(X, 3)
         assert "T in {float}" in str(e.value) and "n in {3}" in str(e.value)
