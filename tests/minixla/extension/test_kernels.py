@@ -237,9 +237,7 @@ class TestChoice:
         op.kernel("cpu", self.giving(1), T="float")
         op.kernel("cpu", self.giving(2), n=3)
         assert op(X, 2)[0] == 1
-        with pytest.raises(
-            mx.TransformError, match="several kernels match these attributes"
-        ) as e:
+        with pytest.raises(mx.TransformError, match="several kernels match these attributes") as e:
             op(X, 3)
         assert "T in {float}" in str(e.value) and "n in {3}" in str(e.value)
         op.kernel("cpu", self.giving(3), n=3, priority=1)
