@@ -129,7 +129,7 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
             except AttributeError as error:
                 error.__traceback__ = None  # without this frame: Python shows only the user's line
                 raise
-        with collection_paused():
+        with collection_paused(imports=True):
             if name in _MODULES:
                 value: Any = importlib.import_module(f"minixla.{name}")
             elif name in _ELSEWHERE:

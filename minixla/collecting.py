@@ -6,11 +6,14 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def collection_paused() -> Iterator[None]:
+def collection_paused(*, imports: bool = False) -> Iterator[None]:
     """Pause the garbage collector inside a `with` block.
 
-    Use it where all new objects live on: repeated scans would take most of the time. At the end,
-    they join the oldest generation unscanned.
+    Use it where all new objects live until the end: repeated scans would take most of the time.
+
+    Args:
+        imports: whether the new objects are modules. They then join the oldest generation at the
+            end, without the scan that would follow.
     """
     collects = gc.isenabled()
     gc.disable()
@@ -18,7 +21,8 @@ def collection_paused() -> Iterator[None]:
         yield
     finally:
         if collects:
-            if not gc.get_freeze_count():  # else unfreezing would include the user's objects
+            # Unfreezing would include objects that the user has frozen; counting them takes long.
+            if imports and not gc.get_freeze_count():
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()

@@ -13,7 +13,9 @@ import typing as _typing
 
 from minixla.collecting import collection_paused as _collection_paused
 
-with _collection_paused():  # its passes over JAX's objects would take a tenth of the time
+with _collection_paused(
+    imports=True
+):  # its passes over JAX's objects would take a tenth of the time
     from minixla.core.source import offer_functions as _offer_functions
     from minixla.core.tracing import Tracer
     from minixla.numpy import array_methods as _array_methods
