@@ -6,6 +6,7 @@ Names load when they are first used, so that importing the package costs nothing
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from minixla.collecting import collection_paused
@@ -129,7 +130,7 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
             except AttributeError as error:
                 error.__traceback__ = None  # without this frame: Python shows only the user's line
                 raise
-        with collection_paused(imports=True):
+        with collection_paused(imports="minixla.transforms" not in sys.modules):
             if name in _MODULES:
                 value: Any = importlib.import_module(f"minixla.{name}")
             elif name in _ELSEWHERE:
