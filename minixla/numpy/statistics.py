@@ -458,7 +458,7 @@ def interp(
         xp, fp = mnp.take(xp, order, mode="clip"), mnp.take(fp, order, mode="clip")
         xp = mnp.concatenate([xp[-1:] - period, xp, xp[:1] + period])
         fp = mnp.concatenate([fp[-1:], fp, fp[:1]])
-    # One row for each interval: XLA:CPU would repeat the search in each gather of a neighbor.
+    # One row for each interval, so that a vector has one gather by the result of the search.
     last = max(xp.shape[0] - 2, 0)
     interval = mnp.clip(mnp.searchsorted(xp, x, "right") - 1, 0, last)
     rows = (mnp.stack([vector[: last + 1], vector[-last - 1 :]], -1) for vector in (xp, fp))
