@@ -124,8 +124,9 @@ def _layers(small: bool) -> Iterator[Program]:
     )
     batch_norm = _gradient(lambda f, *args: f.nn.batch_norm(*args)[0])
     yield Program("batch norm", batch_norm, (images, images[0, 0, 0], images[0, 0, 0]))
-    kernel = _zeros(3, 3, 32, 32)
-    yield Program("convolution", _gradient(lambda f, *args: f.nn.conv(*args)), (images, kernel))
+    for name, (sizes, kernel, options) in _CONVOLUTIONS.items():
+        layer = _gradient(lambda f, *args, options=options: f.nn.conv(*args, **options))
+        yield Program(name, layer, (_zeros(2 if small else 32, *sizes), _zeros(*kernel)))
     for name in ("softmax", "gelu"):
         layer = _gradient(lambda f, x, name=name: getattr(f.nn, name)(x))
         yield Program(name, layer, (sequence,))
@@ -184,6 +185,23 @@ def _adam(parameter: Any, gradient: Any, mean: Any, square: Any) -> Any:
     square = 0.999 * square + 0.001 * gradient**2
     return parameter - 1e-3 * mean / (square**0.5 + 1e-8), mean, square
 
+
+#: Kinds of convolutions: the sizes of an image, of the kernel, and options.
+_CONVOLUTIONS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
+    "convolution": ((28, 28, 32), (3, 3, 32, 32), {}),
+    "strided convolution": ((28, 28, 32), (3, 3, 32, 64), {"strides": 2}),
+    "1x1 convolution": ((28, 28, 32), (1, 1, 32, 128), {}),
+    "dilated convolution": ((28, 28, 32), (3, 3, 32, 32), {"kernel_dilation": 2}),
+    "transposed convolution": (
+        (14, 14, 32),
+        (3, 3, 32, 32),
+        {"input_dilation": 2, "padding": ((1, 1), (1, 1))},
+    ),
+    "grouped convolution": ((28, 28, 32), (3, 3, 8, 32), {"feature_group_count": 4}),
+    "depthwise convolution": ((28, 28, 32), (3, 3, 1, 32), {"feature_group_count": 32}),
+    "1-D convolution": ((512, 32), (9, 32, 32), {}),
+    "3-D convolution": ((8, 14, 14, 16), (3, 3, 3, 16, 16), {}),
+}
 
 _FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "sort": (lambda x: ops.sort([x], ops.lt, 1), lambda x: jnp.sort(x, 1)),

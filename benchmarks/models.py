@@ -44,9 +44,26 @@ class _JaxLayers:
     softmax = staticmethod(jax.nn.softmax)
 
     @staticmethod
-    def conv(x: Any, kernel: Any) -> Any:
+    def conv(
+        x: Any,
+        kernel: Any,
+        strides: int = 1,
+        padding: Any = "SAME",
+        *,
+        input_dilation: int = 1,
+        kernel_dilation: int = 1,
+        feature_group_count: int = 1,
+    ) -> Any:
+        sizes = "DHW"[5 - x.ndim :]
         return jax.lax.conv_general_dilated(
-            x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+            x,
+            kernel,
+            (strides,) * len(sizes),
+            padding,
+            (input_dilation,) * len(sizes),
+            (kernel_dilation,) * len(sizes),
+            (f"N{sizes}C", f"{sizes}IO", f"N{sizes}C"),
+            feature_group_count,
         )
 
     @staticmethod

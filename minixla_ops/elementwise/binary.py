@@ -85,6 +85,9 @@ class Mul(Binary):
     linear_operands = EACH_OPERAND
 
     def jvp(self, primals, tangents, results):
+        if primals[0] is primals[1] and tangents[0] is tangents[1]:
+            change = scaled(tangents[0], primals[0])
+            return add_cotangents(change, change)
         if not in_imported_program():
             return super().jvp(primals, tangents, results)
         pairs = zip(tangents, reversed(primals), strict=True)
@@ -92,6 +95,9 @@ class Mul(Binary):
 
     def transpose(self, cotangents, operands, linear):
         lhs, rhs = operands
+        if lhs is rhs:  # a square: both cotangents are one product
+            change = scaled(cotangents, lhs)
+            return [change if wanted else None for wanted in linear]
         if in_imported_program():
             return [
                 scaled(cotangents, rhs) if linear[0] else None,

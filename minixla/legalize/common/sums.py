@@ -1,0 +1,23 @@
+"""Sums of a value with itself."""
+
+from typing import Any
+
+import minixla_ops as ops
+from minixla.legalize.constants import classes, is_same
+from minixla.legalize.registry import Operands, Target, legalize
+from minixla_ops.elementwise.families import FLOATS
+from minixla_ops.helpers.shorthand import full_like
+
+
+def _are_same(operation: Any, operands: Operands, target: Target) -> bool:
+    return is_same(*operands)
+
+
+@legalize(classes("Add"), ("cuda", "tpu"), element_types=FLOATS, when=_are_same)
+def doubling(operation: Any, operands: Operands, target: Target) -> Any:
+    """XLA:TPU and XLA:GPU fuse 2 * x with the operations around it, and x + x less often.
+
+    The gradient of a transposed convolution moves 1.14 times the bytes with x + x on a TPU v5e, and
+    takes 2.2 times the cycles (`python -m benchmarks far`).
+    """
+    return ops.mul(operands[0], full_like(operands[0], 2))
