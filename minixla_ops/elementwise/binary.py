@@ -85,9 +85,6 @@ class Mul(Binary):
     linear_operands = EACH_OPERAND
 
     def jvp(self, primals, tangents, results):
-        if primals[0] is primals[1] and tangents[0] is tangents[1]:
-            change = scaled(tangents[0], primals[0])
-            return add_cotangents(change, change)
         if not in_imported_program():
             return super().jvp(primals, tangents, results)
         pairs = zip(tangents, reversed(primals), strict=True)
@@ -95,15 +92,11 @@ class Mul(Binary):
 
     def transpose(self, cotangents, operands, linear):
         lhs, rhs = operands
-        if lhs is rhs:  # a square: both cotangents are one product
-            change = scaled(cotangents, lhs)
-            return [change if wanted else None for wanted in linear]
-        if in_imported_program():
-            return [
-                scaled(cotangents, rhs) if linear[0] else None,
-                scaled(cotangents, lhs) if linear[1] else None,
-            ]
-        return [cotangents * rhs if linear[0] else None, lhs * cotangents if linear[1] else None]
+        # The same order in both: XLA merges the two products of a square.
+        return [
+            scaled(cotangents, rhs) if linear[0] else None,
+            scaled(cotangents, lhs) if linear[1] else None,
+        ]
 
 
 @register

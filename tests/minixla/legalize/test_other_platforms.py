@@ -84,6 +84,12 @@ def test_a_rule_changes_the_program(rule: str) -> None:
             assert graph.stablehlo(platform) != text
 
 
+def test_the_derivative_of_a_square_is_doubled() -> None:
+    gradient = mx.make_graph(mx.grad(lambda x: (x * x).sum()))(_X)
+    assert "stablehlo.add" in gradient.stablehlo("cpu")
+    assert "stablehlo.add" not in gradient.stablehlo("tpu")
+
+
 def test_every_rule_has_a_row() -> None:
     for platform in ("cuda", "tpu"):
         rows = {rule for rule, (platforms, *_) in ROWS.items() if platform in platforms.split()}
