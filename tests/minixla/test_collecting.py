@@ -13,15 +13,16 @@ def is_frozen(container):
 
 
 def test_the_collector_pauses_and_continues():
+    made: list[list[int]] = []
     with pytest.raises(KeyError), collection_paused(imports=True):
-        made = []
+        made.append([])
         assert not gc.isenabled()
         with collection_paused():
             pass
         assert not gc.isenabled()
         raise KeyError
     assert gc.isenabled()
-    assert not is_frozen(made)
+    assert not is_frozen(made[0])
 
 
 def test_frozen_objects_stay_frozen():
