@@ -92,7 +92,7 @@ class Mul(Binary):
 
     def transpose(self, cotangents, operands, linear):
         lhs, rhs = operands
-        # The same order in both: XLA merges the two products of a square.
+        # Both use the same order of operands, so that the two products of a square are identical.
         return [
             scaled(cotangents, rhs) if linear[0] else None,
             scaled(cotangents, lhs) if linear[1] else None,
