@@ -54,7 +54,7 @@ ROWS: dict[str, tuple[str, Callable[[Any], Any], np.ndarray]] = {
         _X,
     ),
     "reversed_windows": ("cuda", _convolution(window_reversal=(True, True)), _IMAGES),
-    "doubling": ("cuda tpu", lambda x: x + x, _X),
+    "doubling": ("tpu", lambda x: x + x, _X),
     "separate_windows": ("cuda", _pooled, _X),
     "windows_by_slices": ("tpu", _pooled, _X),
     "products_of_bytes": ("cuda", lambda x: ops.dot(x, x), np.ones((3, 3), np.int8)),
