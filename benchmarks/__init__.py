@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from benchmarks import (
     arrays,
     convolutions,
+    draws,
     extending,
     far,
     importing,
@@ -36,6 +37,7 @@ SUITES: dict[str, Callable[[Effort], Iterator[Comparison]]] = {
     "reference": running.reference,
     "interpreter": running.interpreter,
     "arrays": arrays.arrays,
+    "draws": draws.draws,
     "importing": importing.importing,
     "extending": extending.extending,
     "sharding": sharding.sharding,

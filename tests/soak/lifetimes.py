@@ -67,14 +67,14 @@ def _with_rule(function: Any) -> Any:
 
 
 def functions_of_jax() -> list[Any]:
-    """Return the jitted functions that JAX's modules define, such as that of `jnp.add`."""
+    """Return the jitted functions that the modules of JAX and minixla define, such as `jnp.add`."""
     kind = type(jax.jit(abs))
     return [each for each in gc.get_objects() if type(each) is kind and _is_of_jax(each)]
 
 
 def _is_of_jax(function: Any) -> bool:
     module = function.__module__ or ""
-    if module.split(".")[0] != "jax":
+    if module.split(".")[0] not in ("jax", "minixla"):  # `mx.jit` returns a function of JAX
         return False
     # A function that JAX does not jit itself is jitted by others.
     return getattr(sys.modules[module], function.__name__, None) is not function.__wrapped__
