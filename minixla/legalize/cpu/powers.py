@@ -1,4 +1,4 @@
-"""Powers of integers."""
+"""Powers of integers, and roots of complex numbers."""
 
 from typing import Any
 
@@ -7,7 +7,8 @@ from minixla.core.element_types import ELEMENT_TYPES
 from minixla.legalize.constants import classes, distinct
 from minixla.legalize.registry import Operands, Target, legalize
 from minixla_ops.control_flow.loops import any_of
-from minixla_ops.elementwise.families import INTEGERS
+from minixla_ops.elementwise.conversion import sign_bit
+from minixla_ops.elementwise.families import COMPLEX, INTEGERS
 from minixla_ops.helpers.shorthand import array_shape, full_like
 
 
@@ -59,3 +60,14 @@ def _products(base: Any, bits: Any) -> Any:
         return ops.shift_right_logical(bits, one), ops.mul(square, square), product
 
     return ops.while_(goes_on, step, [bits, base, full_like(base, 1)])[2]
+
+
+@legalize(classes("Sqrt"), "cpu", element_types=COMPLEX)
+def complex_roots(operation: Any, operands: Operands, target: Target) -> Any:
+    """XLA:CPU takes an imaginary part of -0 for +0, so that the root of -2 - 0j is 1.41j.
+
+    The imaginary part of a root has the sign of its operand's.
+    """
+    root, part = operation(operands[0]), ops.imag(operands[0])
+    size = ops.abs(ops.imag(root))
+    return ops.complex(ops.real(root), ops.select(sign_bit(part), -size, size))

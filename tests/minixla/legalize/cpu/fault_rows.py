@@ -187,6 +187,9 @@ def _rows() -> list[Row]:
             array([2, 2, 6], kind),
             array([64, 66, 100], kind),
         )
+    for kind in ("c64", "c128"):
+        roots = array([complex(-2, -0.0), complex(-np.inf, -0.0), complex(-1, 0), 3 - 4j], kind)
+        row("complex_roots", f"sqrt {kind}", ops.sqrt, roots)
     row("integer_power", "u8 to above 127", ops.pow, array([3, 5], "u8"), array([200, 129], "u8"))
     for kind in SIGNED:
         constants(
