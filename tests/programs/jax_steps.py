@@ -291,7 +291,9 @@ def _add_transformations() -> None:
     _add(
         "custom_jvp of tangents",
         "{out}_rule = {T}.custom_jvp(lambda a, x: a * {f0}(x))\n"
-        "{out}_rule.defjvp(lambda p, t: ({out}_rule(*p), t[1] * p[0] + {out}_rule(t[0], p[1])))\n"
+        # The rule is the derivative: in a linear function of jax.linearize, JAX drops rules.
+        "{out}_rule.defjvp(lambda p, t: ({out}_rule(*p), {out}_rule(t[0], p[1])"
+        " + p[0] * {T}.jvp({f0}, p[1:], t[1:])[1]))\n"
         "{out} = {out}_rule({0}, {1})",
         2,
         (1,),

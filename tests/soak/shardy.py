@@ -172,10 +172,10 @@ class Case:
     def _is_known(self, text: str, theirs: str) -> bool:
         """Whether Shardy does something that our passes lack.
 
-        It converts replicated or sharded values to unreduced ones, and reduces products whose
-        result stays unreduced along some axes.
+        It converts replicated or sharded values to unreduced ones, and sums results that stay
+        unreduced along some axes.
         """
-        if "_to_unreduced" in theirs:
+        if "_to_unreduced" in theirs or re.search(r"sdy\.all_reduce .*unreduced=", theirs):
             return True
         return "unreduced" in text and "dot_general" in text and "sdy.all_reduce" in theirs
 

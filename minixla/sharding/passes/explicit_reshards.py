@@ -28,6 +28,9 @@ from minixla_ops.products.dot import DotGeneral
 #: How to split all tensors along each factor; None if they stay as they are.
 Find = Callable[[Sequence[Tensor], Sequence[int], ShardingRule], list[Parts] | None]
 
+#: How to find the given sharding of a value.
+Given = Callable[[Value], TensorSharding | None]
+
 
 def insert_explicit_reshards(program: Program, *, enable_full_version: bool = False) -> None:
     """Reshard operands and results of operations that are not split alike.
@@ -49,18 +52,24 @@ def insert_explicit_reshards(program: Program, *, enable_full_version: bool = Fa
                 _fit_operands(inserted, step, step.callee)
             elif not enable_full_version:
                 find = _FINDERS.get(type(step.op))
-                if find is _common_axes and step in reduced:
-                    find = voted_axes  # Shardy compares the shardings before the reduction
+                if find is _common_axes and (step in reduced or _is_unreduced(step)):
+                    find = voted_axes  # Shardy compares shardings, and these differ
                 if find is not None:
                     _Split(inserted, step).fit(find)
             elif step.edges:
                 _fit_sources(inserted, step)
             elif not isinstance(step.op, _AS_THEY_ARE):
-                _Split(inserted, step).fit(_full, with_sums=True)
+                _Split(inserted, step, _seen_sharding).fit(_full, with_sums=True)
         if enable_full_version:
             for number, sharding in enumerate(function.output_shardings):
                 _fit(inserted, Use(function, number), sharding)
     inserted.write()
+
+
+def _is_unreduced(step: Step) -> bool:
+    """Return whether a result has unreduced axes."""
+    shardings = map(sharding_of, step.results)
+    return any(sharding is not None and sharding.unreduced for sharding in shardings)
 
 
 def _reduce_operands(program: Program) -> set[Step]:
@@ -75,6 +84,9 @@ def _reduce_operands(program: Program) -> set[Step]:
             if step.edges:
                 for use, sharding in _sources(step):
                     _reduce(inserted, use, sharding, is_late=False)
+            elif step.callee is not None:
+                for number, wanted in enumerate(own_shardings(step.callee.inputs)):
+                    _reduce(inserted, Use(step, number), wanted, is_late=False)
             elif not isinstance(step.op, AllReduce):
                 left = sharding_of(step.results[0]) if step.results else None
                 for number in range(len(step.operands)):
@@ -148,7 +160,7 @@ def _fit(
 
 
 def _seen_sharding(value: Value) -> TensorSharding | None:
-    """Return the sharding that an operation sees, ignoring propagation barriers."""
+    """Return the sharding in front of barriers, with which Shardy compares a new one."""
     while value.step is not None and isinstance(value.step.op, PropagationBarrier):
         value = value.step.operands[0]
     return sharding_of(value)
@@ -157,10 +169,10 @@ def _seen_sharding(value: Value) -> TensorSharding | None:
 class _Split:
     """A step whose tensors must be split alike."""
 
-    def __init__(self, inserted: Insertions, step: Step) -> None:
+    def __init__(self, inserted: Insertions, step: Step, given: Given = sharding_of) -> None:
         self.inserted, self.step = inserted, step
         self.values = [*step.operands, *step.results]
-        self.given = [_seen_sharding(value) for value in self.values]
+        self.given = list(map(given, self.values))
 
     def fit(self, find: Find, with_sums: bool = False) -> None:
         """Reshard operands and results.
@@ -184,8 +196,8 @@ class _Split:
         self, tensors: Sequence[Tensor], axes: Sequence[Parts], known: TensorSharding
     ) -> None:
         behind = []
-        for number, (tensor, sharding) in enumerate(zip(tensors, self.given, strict=True)):
-            value = self.values[number]
+        for number, (tensor, value) in enumerate(zip(tensors, self.values, strict=True)):
+            sharding = _seen_sharding(value)
             tensor.put(axes)
             if tensor.parts() == (sharding.parts if sharding else ((),) * len(tensor.dimensions)):
                 continue

@@ -143,8 +143,9 @@ def test_facts(name, text, parts):
 _U = '{sdy.sharding = #sdy.sharding<@m, [{"b"}], unreduced={"a"}>}'
 _B = 'sdy.sharding = #sdy.sharding_per_value<[<@m, [{"b"}]>]>'
 #: Readers of an unreduced argument: Shardy reduces it in front of the reader, or behind the value
-#: if the reader has blocks. It reshards concatenations of reduced operands.
+#: if the reader has blocks or is a call. It reshards concatenations of reduced operands.
 _READERS = {
+    "call": "%1 = func.call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>",
     "negate": "%1 = stablehlo.negate %x : tensor<4xf32>",
     "while": """%1:2 = stablehlo.while(%p = %x, %i = %n) : tensor<4xf32>, tensor<i32>
   cond {
@@ -165,6 +166,9 @@ _READERS = {
 @pytest.mark.parametrize("reader", _READERS)
 def test_where_unreduced_operands_are_reduced(reader):
     text = f"""sdy.mesh @m = <["a"=2, "b"=2]>
+func.func private @f(%x: tensor<4xf32>) -> tensor<4xf32> {{
+  return %x : tensor<4xf32>
+}}
 func.func @main(%x: tensor<4xf32> {_U}, %y: tensor<4xf32>, %n: tensor<i32>) -> tensor<4xf32> {{
   %0 = stablehlo.negate %y : tensor<4xf32>
   {_READERS[reader]}
