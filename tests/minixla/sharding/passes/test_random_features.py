@@ -175,3 +175,23 @@ func.func @main(%x: tensor<4xf32> {_U}, %y: tensor<4xf32>, %n: tensor<i32>) -> t
   return %0 : tensor<4xf32>
 }}"""
     assert shardy.Case("sdy-insert-explicit-reshards", text).run() is None
+
+
+#: Concatenations of %y, of %b, a barrier of %y with another sharding, and of the sharded %z.
+_CONCATENATIONS = {
+    "barriers with the sharding of the result": f"%b, %b, dim = 0 {{{_B}}}",
+    "a value and its barrier": f"%y, %b, dim = 0 {{{_B}}}",
+    "an unreduced result": f'%z, %z, dim = 0 {{{_B[:-3]}, unreduced={{"a"}}>]>}}',
+}
+
+
+@pytest.mark.parametrize("operands", _CONCATENATIONS.values(), ids=_CONCATENATIONS)
+def test_concatenations_of_barriers_and_unreduced_values(operands):
+    text = f"""sdy.mesh @m = <["a"=2, "b"=2]>
+func.func @main(%y: tensor<4xf32>,
+    %z: tensor<4xf32> {{sdy.sharding = #sdy.sharding<@m, [{{"b"}}]>}}) -> tensor<8xf32> {{
+  %b = sdy.propagation_barrier %y allowed_direction=NONE {{{_B}}} : tensor<4xf32>
+  %0 = stablehlo.concatenate {operands} : (tensor<4xf32>, tensor<4xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}}"""
+    assert shardy.Case("sdy-insert-explicit-reshards", text).run() is None
