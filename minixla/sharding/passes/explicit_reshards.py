@@ -155,6 +155,8 @@ def _fit(
 ) -> None:
     """Reshard an operand to the given sharding, or replicate it; see `reshard`."""
     stated = sharding_of(use.value)
+    if wanted is None and stated is not None and stated.mesh.is_maximal:
+        return  # a value on one device stays there
     if differ(stated, wanted):
         inserted.reshard(use, wanted or replicated(stated, use.value), is_late)
 

@@ -195,3 +195,17 @@ func.func @main(%y: tensor<4xf32>,
   return %0 : tensor<8xf32>
 }}"""
     assert shardy.Case("sdy-insert-explicit-reshards", text).run() is None
+
+
+def test_a_value_on_one_device_is_not_moved_for_a_call():
+    text = """sdy.mesh @one = <[], device_ids=[1]>
+func.func private @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.custom_call @on_one(%x) {has_side_effect = true,
+    sdy.sharding = #sdy.sharding_per_value<[<@one, []>]>} : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = call @f(%0) : (tensor<4xf32>) -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}"""
+    assert shardy.Case("sdy-insert-explicit-reshards", text).run() is None
