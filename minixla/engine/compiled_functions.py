@@ -23,6 +23,7 @@ from minixla.core.shapes import DeclaredArray
 from minixla.core.tracer import Tracer
 from minixla.core.whole_programs import plain_flags
 from minixla.engine.foreign_code import raise_ours
+from minixla.engine.jax_private import current_jax_trace, eval_trace
 from minixla.engine.program import jit_staged, stage_for_jax
 from minixla.engine.structures import PyTreeDef
 from minixla.typing import ArrayLike, PyTree
@@ -134,7 +135,7 @@ class CompiledFunctions:
         """Return the function's result, or NotImplemented."""
         values = (*args, *kwargs.values()) if kwargs else args
         form = self._forms.get((*map(type, values), *kwargs))
-        if form is not None:
+        if form is not None and current_jax_trace.value is eval_trace:
             try:
                 run = form.compiled.get(form.static(values))
                 if run is not None:
@@ -178,7 +179,8 @@ class CompiledFunctions:
         if form is None:
             return
         form = self._bounded(self._forms).setdefault(kinds, form)
-        run = self._kept[call.key].run
+        run: Any = self._kept[call.key].run
+        run = run.__wrapped__  # `__call__` tests the current trace itself
         self._bounded(form.compiled)[form.static(values)] = run
 
     def _result(self, call: _Given) -> PyTree:

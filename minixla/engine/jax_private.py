@@ -130,9 +130,9 @@ def fill_hook(evaluator: Trace, evaluator_at: Callable[[Any], Trace]) -> None:
 
     def current(_: ThreadState) -> Trace:
         trace = current_jax_trace.value
-        if isinstance(trace, Trace):
-            return trace
-        return evaluator if trace is eval_trace else evaluator_at(trace)
+        if trace is eval_trace:
+            return evaluator
+        return trace if isinstance(trace, Trace) else evaluator_at(trace)
 
     def set_current(_: ThreadState, trace: Trace) -> None:
         set_trace(trace.for_jax)
