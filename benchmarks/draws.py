@@ -10,10 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-import minixla as mx
 from benchmarks.measure import Comparison, Effort, blocking, interleaved, per_call
-
-_LIBRARIES: dict[str, Any] = {"minixla": mx, "jax": jax}
+from benchmarks.models import FRAMEWORKS
 
 
 def _draws(size: int) -> dict[str, Callable[[Any, Any], Any]]:
@@ -37,11 +35,11 @@ def draws(effort: Effort) -> Iterator[Comparison]:
     key = jax.random.key(0)
     for name, draw in _draws(size).items():
         lowered, compiled, runs = {}, {}, {}
-        for variant, library in _LIBRARIES.items():
-            lower = partial(_lowered, library, draw, key)
-            lowered[variant] = lower
-            compiled[variant] = lambda lower=lower: lower().compile()
-            runs[variant] = blocking(lower().compile(), key)
+        for each in FRAMEWORKS:
+            lower = partial(_lowered, each.library, draw, key)
+            lowered[each.name] = lower
+            compiled[each.name] = lambda lower=lower: lower().compile()
+            runs[each.name] = blocking(lower().compile(), key)
         yield interleaved(f"lower: {name}", lowered, effort.rounds(15), collect=True)
         yield interleaved(f"lower and compile: {name}", compiled, effort.rounds(10), collect=True)
         yield interleaved(f"run: {name}", runs, effort.rounds(100), "us")
@@ -51,9 +49,7 @@ def draws(effort: Effort) -> Iterator[Comparison]:
         "permutation, 16 elements": lambda random: random.permutation(key, 16),
         "key": lambda random: random.key(0),
     }.items():
-        variants = {
-            variant: blocking(draw, library.random) for variant, library in _LIBRARIES.items()
-        }
+        variants = {each.name: blocking(draw, each.library.random) for each in FRAMEWORKS}
         yield per_call(f"eager {name}", variants, effort.rounds(40), 2 if effort.small else 100)
 
 

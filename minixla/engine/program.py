@@ -415,7 +415,8 @@ def jit_staged(staged: Callable[..., PyTree]) -> Callable[..., PyTree]:
         outputs = run_graph(program.graph, [*program.read, *leaves], program.weak)
         return jax.tree_util.tree_unflatten(program.tree, outputs)
 
-    call.__wrapped__ = run  # type: ignore[attr-defined]  # for callers that test the trace
+    # Callers that have tested the current trace themselves save a Python call.
+    call.__wrapped__ = run  # type: ignore[attr-defined]  # functions accept attributes
     return call
 
 

@@ -28,9 +28,6 @@ from minixla_ops.products.dot import DotGeneral
 #: How to split all tensors along each factor; None if they stay as they are.
 Find = Callable[[Sequence[Tensor], Sequence[int], ShardingRule], list[Parts] | None]
 
-#: How to find the given sharding of a value.
-Given = Callable[[Value], TensorSharding | None]
-
 
 def insert_explicit_reshards(program: Program, *, enable_full_version: bool = False) -> None:
     """Reshard operands and results of operations that are not split alike.
@@ -171,10 +168,15 @@ def _seen_sharding(value: Value) -> TensorSharding | None:
 class _Split:
     """A step whose tensors must be split alike."""
 
-    def __init__(self, inserted: Insertions, step: Step, given: Given = sharding_of) -> None:
+    def __init__(
+        self,
+        inserted: Insertions,
+        step: Step,
+        find_sharding: Callable[[Value], TensorSharding | None] = sharding_of,
+    ) -> None:
         self.inserted, self.step = inserted, step
         self.values = [*step.operands, *step.results]
-        self.given = list(map(given, self.values))
+        self.given = list(map(find_sharding, self.values))
 
     def fit(self, find: Find, with_sums: bool = False) -> None:
         """Reshard operands and results.
