@@ -66,13 +66,13 @@ def _with_rule(function: Any) -> Any:
     return custom
 
 
-def functions_of_jax() -> list[Any]:
+def library_functions() -> list[Any]:
     """Return the jitted functions that the modules of JAX and minixla define, such as `jnp.add`."""
     kind = type(jax.jit(abs))
-    return [each for each in gc.get_objects() if type(each) is kind and _is_of_jax(each)]
+    return [each for each in gc.get_objects() if type(each) is kind and _is_of_library(each)]
 
 
-def _is_of_jax(function: Any) -> bool:
+def _is_of_library(function: Any) -> bool:
     module = function.__module__ or ""
     if module.split(".")[0] not in ("jax", "minixla"):  # `mx.jit` returns a function of JAX
         return False
@@ -86,7 +86,7 @@ def collect() -> None:
     eager._running_programs.cache_clear()
     # JAX's functions keep a reference to each trace under which they were called without tracers;
     # `test_lifetimes.py` measures that they do so without minixla.
-    for function in functions_of_jax():
+    for function in library_functions():
         function._clear_cache()
     gc.collect()
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.soak.lifetimes import collect, functions_of_jax
+from tests.soak.lifetimes import collect, library_functions
 
 X = np.ones(4, np.float32)
 
@@ -45,10 +45,10 @@ def test_the_search_does_not_count_them():
     assert _growth(collect) < 10
 
 
-def test_functions_of_jax():
+def test_library_functions():
     _growth(gc.collect)
     own = jax.jit(jnp.copy)
     own(X)
-    names = {each.__name__ for each in functions_of_jax()}
+    names = {each.__name__ for each in library_functions()}
     assert "multiply" in names
-    assert not any(each is own for each in functions_of_jax())
+    assert not any(each is own for each in library_functions())
